@@ -1,0 +1,68 @@
+//! Every limit of the server in one place, with the arithmetic that ties them together checked while compiling.
+//!
+//! What an operator may change has its default here and its option in the configuration; the rest is fixed.
+
+use crate::Span;
+
+/// Longest payload a client may send, in bytes (the protocol's default).
+pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
+/// Longest WebSocket message from a client, in bytes: a payload in base64 (4/3) and room for the rest of the command.
+pub const CLIENT_MESSAGE_BYTES_MAX: usize = PAYLOAD_BYTES_MAX / 3 * 4 + 4 + 2 * 1024;
+/// Most fragments of one message before its FIN.
+pub const FRAGMENTS_MAX: usize = 64;
+/// Longest request head, in bytes.
+pub const HEAD_BYTES_MAX: usize = 8 * 1024;
+/// Most header lines in a request head.
+pub const HEADERS_MAX: usize = 64;
+/// Deepest nesting of a command, in JSON as in CBOR.
+pub const NESTING_MAX: usize = 16;
+
+/// From accept to a valid `connect`.
+pub const CONNECT_DEADLINE: Span = Span::seconds(10);
+/// A connection quiet for this long is pinged (default).
+pub const PING_INTERVAL: Span = Span::seconds(60);
+/// Unanswered pings before a connection is closed.
+pub const PINGS_UNANSWERED_MAX: u8 = 2;
+/// `token_expiring` goes out this long before the token expires.
+pub const TOKEN_EXPIRING_NOTICE: Span = Span::seconds(60);
+/// From the first to the last fragment of a message.
+pub const FRAGMENTS_DEADLINE: Span = Span::seconds(10);
+
+/// Messages pushed to one device and not yet acknowledged by it.
+pub const WINDOW_MESSAGES_MAX: usize = 256;
+/// Payload bytes pushed to one device and not yet acknowledged by it. At least one message always fits.
+pub const WINDOW_BYTES_MAX: usize = 512 * 1024;
+/// Bytes that may wait for a socket that does not take them before the connection counts as a slow consumer.
+pub const OUTBOX_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Above so many waiting bytes, passing pushes to that connection are dropped.
+pub const OUTBOX_PASSING_BYTES_MAX: usize = 64 * 1024;
+
+/// Most members of a group.
+pub const GROUP_MEMBERS_MAX: usize = 1_024;
+/// Receipts are not sent in conversations with more members than this.
+pub const RECEIPTS_MEMBERS_MAX: usize = 64;
+/// Most messages in one page of `sync`.
+pub const SYNC_LIMIT_MAX: u32 = 256;
+/// Most payload bytes in one page read from the log; a page always holds at least one message.
+pub const PAGE_BYTES_MAX: usize = 512 * 1024;
+/// Longest a `client_id` is remembered after its message (default).
+pub const IDEMPOTENCY_WINDOW: Span = Span::seconds(7 * 24 * 3600);
+
+/// Commands one connection may send in a burst; then `COMMANDS_PER_SECOND` of them a second.
+pub const COMMANDS_BURST: u32 = 2_000;
+/// Commands a second one connection may send, on average.
+pub const COMMANDS_PER_SECOND: u32 = 500;
+/// Inputs that may wait for a conversation or a user to be loaded.
+pub const WAITING_LINE_MAX: usize = 1_024;
+/// Bytes a turn reads from one connection before it looks at the next one.
+pub const TURN_BYTES_PER_CONNECTION: usize = 64 * 1024;
+
+// A base64 payload of the greatest size and its command fit one message.
+const _: () = assert!(CLIENT_MESSAGE_BYTES_MAX >= PAYLOAD_BYTES_MAX.div_ceil(3) * 4 + 1024);
+// A full window fits the outbox in base64, headers included, so that a device that reads is never called slow.
+const _: () = assert!(
+    WINDOW_BYTES_MAX / 3 * 4 + PAYLOAD_BYTES_MAX / 3 * 4 + WINDOW_MESSAGES_MAX * 512 <= OUTBOX_BYTES_MAX
+);
+const _: () = assert!(PAGE_BYTES_MAX >= PAYLOAD_BYTES_MAX && WINDOW_BYTES_MAX >= PAYLOAD_BYTES_MAX);
+const _: () = assert!(OUTBOX_PASSING_BYTES_MAX < OUTBOX_BYTES_MAX);
+const _: () = assert!(TOKEN_EXPIRING_NOTICE.0 >= PINGS_UNANSWERED_MAX as u64 * 1_000);
