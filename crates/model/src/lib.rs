@@ -3,12 +3,14 @@
 //! Owns what has one meaning everywhere. Deliberately knows no encoding and no storage: how an id looks on the
 //! wire belongs to `protocol`, how it lies on disk to the store engines.
 
+mod entry;
 mod hash;
 mod ids;
 pub mod limits;
 mod payload;
 mod time;
 
+pub use entry::{Body, Change, ConversationKind, ConversationSummary, Entry};
 pub use hash::{HashKey, PARTITIONS, partition_of_conversation, partition_of_user};
 pub use ids::{
     ClientId, ConnectionId, ConversationId, DeviceId, DeviceKey, ParseUuidError, PartitionId, Seq, ShardId,

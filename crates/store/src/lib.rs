@@ -1,1 +1,14 @@
-//! Empty so far.
+//! Storage as data: what may be asked of a store, what it answers, and the contract every engine keeps.
+//!
+//! Owns the vocabulary between the rules and the engines, a reference engine in memory, and the conformance suite
+//! that every engine passes. Deliberately knows no engine and nothing of the rules that ask.
+
+mod digest;
+mod engine;
+mod reply;
+mod request;
+
+pub use digest::digest;
+pub use engine::{Engine, Fatal};
+pub use reply::{ConversationRecord, DeviceRecord, MemberRecord, PendingRecord, Reply};
+pub use request::Request;
