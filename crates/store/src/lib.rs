@@ -5,10 +5,15 @@
 
 mod digest;
 mod engine;
+mod memory;
 mod reply;
 mod request;
 
 pub use digest::digest;
 pub use engine::{Engine, Fatal};
+pub use memory::{MemoryStore, Taken};
 pub use reply::{ConversationRecord, DeviceRecord, MemberRecord, PendingRecord, Reply};
 pub use request::Request;
+
+/// Most client ids one [`Request::ForgetClientIds`] forgets, the oldest first: a bound on how long it holds up its batch.
+pub const FORGET_MAX: u32 = 4_096;

@@ -1,0 +1,542 @@
+//! The reference engine: everything in ordered maps, each request in the most obvious way.
+//!
+//! Owns the meaning of the vocabulary: what this engine answers is right, and the others are compared with it. It forgets
+//! nothing (trimmed entries are hidden, not deleted), so that whoever checks an invariant can see all of the past.
+//! Deliberately knows no disk: a clone of it is a snapshot of what a disk would hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    Body, Change, ClientId, ConversationId, ConversationKind, ConversationSummary, DeviceId, DeviceKey,
+    Entry, Seq, UserId, Wall,
+};
+
+use crate::{
+    ConversationRecord, DeviceRecord, Engine, FORGET_MAX, Fatal, MemberRecord, PendingRecord, Reply, Request,
+    digest,
+};
+
+/// A store without a disk.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStore {
+    conversations: BTreeMap<ConversationId, Conversation>,
+    devices: BTreeMap<DeviceKey, Wall>,
+    /// The conversations each user is a member of.
+    memberships: BTreeSet<(UserId, ConversationId)>,
+    /// The pending index: exactly the cursors that are marked.
+    pending: BTreeSet<(DeviceKey, ConversationId)>,
+    client_ids: BTreeMap<(UserId, ClientId), Taken>,
+    /// The same client ids, oldest first.
+    client_ids_by_age: BTreeSet<(Wall, UserId, ClientId)>,
+    full: bool,
+}
+
+/// Where a client id leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// The log that has the message.
+    pub conversation: ConversationId,
+    /// Its place there.
+    pub seq: Seq,
+    /// When it was taken.
+    pub ts: Wall,
+    /// What it was, as [`digest`] tells.
+    pub digest: [u8; 16],
+}
+
+#[derive(Debug, Clone)]
+struct Conversation {
+    kind: ConversationKind,
+    /// All entries there ever were, from seq 1 on.
+    log: Vec<Entry>,
+    trimmed: Seq,
+    members: BTreeMap<UserId, Member>,
+    cursors: BTreeMap<DeviceKey, Seq>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    joined: Seq,
+    read: Seq,
+}
+
+impl Engine for MemoryStore {
+    fn commit(&mut self, batch: &[Request], replies: &mut Vec<Reply>) -> Result<(), Fatal> {
+        for request in batch {
+            let reply = if self.full && request.writes() { Reply::ReadOnly } else { self.execute(request) };
+            replies.push(reply);
+        }
+        Ok(())
+    }
+
+    fn devices(&mut self, each: &mut dyn FnMut(DeviceKey, u32)) -> Result<(), Fatal> {
+        let conversations = &self.conversations;
+        self.pending.retain(|(device, id)| {
+            let conversation = &conversations[id];
+            conversation.cursors[device] < conversation.head()
+        });
+        for device in self.devices.keys() {
+            each(*device, self.marks(*device).count() as u32);
+        }
+        Ok(())
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// From now on the disk takes no more, or does again.
+    pub fn set_full(&mut self, full: bool) {
+        self.full = full;
+    }
+
+    fn execute(&mut self, request: &Request) -> Reply {
+        match request {
+            Request::LoadConversation { conversation } => Reply::Conversation(self.record(*conversation)),
+            Request::ReadLog { conversation, after, up_to, limit, bytes_max } => {
+                Reply::Page(self.page(*conversation, *after, *up_to, *limit, *bytes_max))
+            }
+            Request::ListPending { device } => Reply::Pending(self.list_pending(*device)),
+            Request::ListConversations { user } => Reply::Conversations(self.list_conversations(*user)),
+            Request::RegisterDevice { device, ts } => self.register_device(*device, *ts),
+            Request::CreateConversation { conversation, kind, by, members, ts } => {
+                self.create_conversation(*conversation, *kind, *by, members, *ts)
+            }
+            Request::Append { conversation, from, client_id, ts, payload, mark } => {
+                let body = Body::Message { from: *from, client_id: *client_id, payload: payload.clone() };
+                self.append(*conversation, *from, *client_id, *ts, digest(*conversation, payload), body, mark)
+            }
+            Request::AddMember { conversation, user, by, ts } => {
+                self.add_member(*conversation, *user, *by, *ts)
+            }
+            Request::RemoveMember { conversation, user, by, ts } => {
+                self.remove_member(*conversation, *user, *by, *ts)
+            }
+            Request::Acknowledge { conversation, device, seq } => {
+                self.settle(*conversation, &[(*device, *seq)], &[], Seq::ZERO)
+            }
+            Request::MarkRead { conversation, user, seq } => self.mark_read(*conversation, *user, *seq),
+            Request::Settle { conversation, acknowledged, unmark, trim } => {
+                self.settle(*conversation, acknowledged, unmark, *trim)
+            }
+            Request::ForgetClientIds { before } => self.forget_client_ids(*before),
+        }
+    }
+
+    fn page(&self, id: ConversationId, after: Seq, up_to: Seq, limit: u32, bytes_max: usize) -> Vec<Entry> {
+        let mut page = Vec::new();
+        let mut bytes = 0;
+        let Some(conversation) = self.conversations.get(&id) else { return page };
+        // The entry of seq n is at index n - 1, so the first one wanted is at the index of the place before it.
+        let start = after.max(conversation.trimmed).min(conversation.head()).0 as usize;
+        for entry in conversation.log[start..].iter().take_while(|entry| entry.seq <= up_to) {
+            let length = match &entry.body {
+                Body::Message { payload, .. } => payload.len(),
+                Body::Change(_) => 0,
+            };
+            let fits = page.is_empty() || bytes + length <= bytes_max;
+            if page.len() == limit as usize || !fits {
+                break;
+            }
+            bytes += length;
+            page.push(entry.clone());
+        }
+        page
+    }
+
+    fn list_pending(&self, device: DeviceKey) -> Vec<PendingRecord> {
+        let place = |id: ConversationId| self.conversations[&id].place_of(id, device);
+        self.marks(device).map(place).collect()
+    }
+
+    fn list_conversations(&self, user: UserId) -> Vec<ConversationSummary> {
+        let summary = |id: ConversationId| {
+            let conversation = &self.conversations[&id];
+            ConversationSummary {
+                id,
+                kind: conversation.kind,
+                members: conversation.members_by_arrival().map(|(user, _)| user).collect(),
+                head: conversation.head(),
+            }
+        };
+        self.conversations_of(user).map(summary).collect()
+    }
+
+    fn register_device(&mut self, device: DeviceKey, ts: Wall) -> Reply {
+        if self.devices.contains_key(&device) {
+            return Reply::Registered { fresh: false, conversations: Vec::new() };
+        }
+        let first = self.devices_of(device.user).next().is_none();
+        self.devices.insert(device, ts);
+        let ids: Vec<ConversationId> = self.conversations_of(device.user).collect();
+        for id in ids {
+            let conversation = self.conversations.get_mut(&id).expect("memberships name conversations");
+            let joined = conversation.members[&device.user].joined;
+            let start = if first { joined.previous() } else { conversation.head() };
+            conversation.cursors.insert(device, start);
+            self.pending.insert((device, id));
+        }
+        Reply::Registered { fresh: true, conversations: self.list_pending(device) }
+    }
+
+    fn create_conversation(
+        &mut self,
+        id: ConversationId,
+        kind: ConversationKind,
+        by: UserId,
+        members: &[UserId],
+        ts: Wall,
+    ) -> Reply {
+        if let Some(record) = self.record(id) {
+            return Reply::Created { fresh: false, record };
+        }
+        let mut conversation = Conversation {
+            kind,
+            log: Vec::new(),
+            trimmed: Seq::ZERO,
+            members: BTreeMap::new(),
+            cursors: BTreeMap::new(),
+        };
+        let seq = conversation.push(ts, Body::Change(Change::Created { by, members: members.to_vec() }));
+        self.conversations.insert(id, conversation);
+        for user in members {
+            self.join(id, *user, seq);
+        }
+        Reply::Created { fresh: true, record: self.record(id).expect("it was just made") }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "they are the fields of one request")]
+    fn append(
+        &mut self,
+        id: ConversationId,
+        from: DeviceKey,
+        client_id: ClientId,
+        ts: Wall,
+        digest: [u8; 16],
+        body: Body,
+        mark: &[DeviceKey],
+    ) -> Reply {
+        let Some(conversation) = self.conversations.get_mut(&id) else { return Reply::Conflict };
+        if let Some(taken) = self.client_ids.get(&(from.user, client_id)) {
+            return if taken.digest == digest {
+                Reply::Duplicate { seq: taken.seq, ts: taken.ts }
+            } else {
+                Reply::ClientIdReused
+            };
+        }
+        let seq = conversation.push(ts, body);
+        for device in mark {
+            if conversation.cursors.contains_key(device) {
+                self.pending.insert((*device, id));
+            }
+        }
+        self.client_ids.insert((from.user, client_id), Taken { conversation: id, seq, ts, digest });
+        self.client_ids_by_age.insert((ts, from.user, client_id));
+        Reply::Appended { seq }
+    }
+
+    fn add_member(&mut self, id: ConversationId, user: UserId, by: UserId, ts: Wall) -> Reply {
+        let Some(conversation) = self.conversations.get_mut(&id) else { return Reply::Conflict };
+        if conversation.members.contains_key(&user) {
+            return Reply::Conflict;
+        }
+        let seq = conversation.push(ts, Body::Change(Change::Added { by, user }));
+        self.join(id, user, seq);
+        self.mark_all(id);
+        Reply::MemberAdded { seq, devices: self.devices_of(user).collect() }
+    }
+
+    fn remove_member(&mut self, id: ConversationId, user: UserId, by: UserId, ts: Wall) -> Reply {
+        let Some(conversation) = self.conversations.get_mut(&id) else { return Reply::Conflict };
+        if conversation.members.remove(&user).is_none() {
+            return Reply::Conflict;
+        }
+        let change = if by == user { Change::Left { user } } else { Change::Removed { by, user } };
+        let seq = conversation.push(ts, Body::Change(change));
+        conversation.cursors.retain(|device, _| device.user != user);
+        self.pending.retain(|(device, marked)| *marked != id || device.user != user);
+        self.memberships.remove(&(user, id));
+        self.mark_all(id);
+        Reply::MemberRemoved { seq }
+    }
+
+    fn mark_read(&mut self, id: ConversationId, user: UserId, seq: Seq) -> Reply {
+        let Some(conversation) = self.conversations.get_mut(&id) else { return Reply::Conflict };
+        let head = conversation.head();
+        if let Some(member) = conversation.members.get_mut(&user) {
+            member.read = member.read.max(seq.min(head));
+        }
+        Reply::Done
+    }
+
+    fn settle(
+        &mut self,
+        id: ConversationId,
+        acknowledged: &[(DeviceKey, Seq)],
+        unmark: &[DeviceKey],
+        trim: Seq,
+    ) -> Reply {
+        let Some(conversation) = self.conversations.get_mut(&id) else { return Reply::Conflict };
+        let head = conversation.head();
+        for (device, seq) in acknowledged {
+            if let Some(cursor) = conversation.cursors.get_mut(device) {
+                *cursor = (*cursor).max((*seq).min(head));
+            }
+        }
+        for device in unmark {
+            self.pending.remove(&(*device, id));
+        }
+        conversation.trimmed = conversation.trimmed.max(trim.min(head));
+        Reply::Done
+    }
+
+    fn forget_client_ids(&mut self, before: Wall) -> Reply {
+        let old: Vec<_> = self
+            .client_ids_by_age
+            .iter()
+            .take_while(|(ts, ..)| *ts < before)
+            .take(FORGET_MAX as usize)
+            .copied()
+            .collect();
+        for (ts, user, client_id) in &old {
+            self.client_ids.remove(&(*user, *client_id));
+            self.client_ids_by_age.remove(&(*ts, *user, *client_id));
+        }
+        Reply::Forgotten(old.len() as u32)
+    }
+
+    /// Makes `user` a member by the entry at `joined`, with a marked cursor before it for each device.
+    fn join(&mut self, id: ConversationId, user: UserId, joined: Seq) {
+        let devices: Vec<DeviceId> = self.devices_of(user).collect();
+        let conversation = self.conversations.get_mut(&id).expect("the caller looked");
+        conversation.members.insert(user, Member { joined, read: joined.previous() });
+        self.memberships.insert((user, id));
+        for device in devices {
+            let device = DeviceKey { user, device };
+            conversation.cursors.insert(device, joined.previous());
+            self.pending.insert((device, id));
+        }
+    }
+
+    fn mark_all(&mut self, id: ConversationId) {
+        let devices = self.conversations[&id].cursors.keys();
+        self.pending.extend(devices.map(|device| (*device, id)));
+    }
+
+    fn marks(&self, device: DeviceKey) -> impl Iterator<Item = ConversationId> {
+        let (first, last) = ((device, ConversationId([0; 16])), (device, ConversationId([0xff; 16])));
+        self.pending.range(first..=last).map(|(_, id)| *id)
+    }
+}
+
+/// What checkers ask; no part of the contract.
+impl MemoryStore {
+    /// All conversations, ordered by id.
+    pub fn conversations(&self) -> impl Iterator<Item = ConversationId> {
+        self.conversations.keys().copied()
+    }
+
+    /// Everything [`Request::LoadConversation`] would tell.
+    pub fn record(&self, id: ConversationId) -> Option<ConversationRecord> {
+        let conversation = self.conversations.get(&id)?;
+        let member = |(user, member): (UserId, Member)| MemberRecord {
+            user,
+            joined: member.joined,
+            read: member.read,
+            devices: conversation
+                .cursors_of(user)
+                .map(|(device, cursor)| DeviceRecord {
+                    device: device.device,
+                    cursor,
+                    marked: self.is_pending(device, id),
+                })
+                .collect(),
+        };
+        Some(ConversationRecord {
+            kind: conversation.kind,
+            head: conversation.head(),
+            trimmed: conversation.trimmed,
+            members: conversation.members_by_arrival().map(member).collect(),
+        })
+    }
+
+    /// All entries a conversation ever had, the trimmed ones too: the entry of seq `n` is at index `n - 1`. Empty for
+    /// a conversation that does not exist.
+    pub fn log(&self, id: ConversationId) -> &[Entry] {
+        self.conversations.get(&id).map_or(&[], |conversation| &conversation.log)
+    }
+
+    /// Up to where a conversation's entries are no longer kept.
+    pub fn trimmed(&self, id: ConversationId) -> Seq {
+        self.conversations.get(&id).map_or(Seq::ZERO, |conversation| conversation.trimmed)
+    }
+
+    /// The cursors of a conversation, ordered by device.
+    pub fn cursors(&self, id: ConversationId) -> impl Iterator<Item = (DeviceKey, Seq)> {
+        let cursors = self.conversations.get(&id).map(|conversation| conversation.cursors.iter());
+        cursors.into_iter().flatten().map(|(device, seq)| (*device, *seq))
+    }
+
+    /// Whether a device is marked pending in a conversation.
+    pub fn is_pending(&self, device: DeviceKey, id: ConversationId) -> bool {
+        self.pending.contains(&(device, id))
+    }
+
+    /// The whole pending index, ordered.
+    pub fn pending(&self) -> impl Iterator<Item = (DeviceKey, ConversationId)> {
+        self.pending.iter().copied()
+    }
+
+    /// Where a client id leads, unless it was forgotten or never used.
+    pub fn taken(&self, user: UserId, client_id: ClientId) -> Option<Taken> {
+        self.client_ids.get(&(user, client_id)).copied()
+    }
+
+    /// A user's devices, ordered.
+    pub fn devices_of(&self, user: UserId) -> impl Iterator<Item = DeviceId> {
+        let (first, last) =
+            (DeviceKey { user, device: DeviceId(0) }, DeviceKey { user, device: DeviceId(u32::MAX) });
+        self.devices.range(first..=last).map(|(device, _)| device.device)
+    }
+
+    /// The conversations a user is a member of, ordered by id.
+    pub fn conversations_of(&self, user: UserId) -> impl Iterator<Item = ConversationId> {
+        let (first, last) = ((user, ConversationId([0; 16])), (user, ConversationId([0xff; 16])));
+        self.memberships.range(first..=last).map(|(_, id)| *id)
+    }
+
+    /// Says which invariant does not hold, if one does not.
+    pub fn check(&self) -> Result<(), String> {
+        for (id, conversation) in &self.conversations {
+            conversation.check().map_err(|what| format!("conversation {id}: {what}"))?;
+            for (device, cursor) in &conversation.cursors {
+                if *cursor < conversation.head() && !self.is_pending(*device, *id) {
+                    return Err(format!(
+                        "conversation {id}: device {device} is at {cursor} of {} and not marked pending",
+                        conversation.head()
+                    ));
+                }
+            }
+            for user in conversation.members.keys() {
+                if !self.memberships.contains(&(*user, *id)) {
+                    return Err(format!("conversation {id} is missing in the list of its member {user}"));
+                }
+                let devices: Vec<DeviceId> = self.devices_of(*user).collect();
+                let cursors: Vec<DeviceId> =
+                    conversation.cursors_of(*user).map(|(device, _)| device.device).collect();
+                if devices != cursors {
+                    return Err(format!(
+                        "conversation {id}: {user} has the devices {devices:?} and cursors of {cursors:?}"
+                    ));
+                }
+            }
+        }
+        for (user, id) in &self.memberships {
+            if !self.conversations.get(id).is_some_and(|found| found.members.contains_key(user)) {
+                return Err(format!("{user} lists the conversation {id} and is no member"));
+            }
+        }
+        for (device, id) in &self.pending {
+            if !self.conversations.get(id).is_some_and(|found| found.cursors.contains_key(device)) {
+                return Err(format!("device {device} is marked pending in {id} and has no cursor there"));
+            }
+        }
+        for ((user, client_id), taken) in &self.client_ids {
+            self.check_taken(*user, *client_id, taken)
+                .map_err(|what| format!("client id {client_id} of {user}: {what}"))?;
+        }
+        if self.client_ids.len() != self.client_ids_by_age.len() {
+            return Err("the client ids and their order by age do not agree".to_owned());
+        }
+        Ok(())
+    }
+
+    fn check_taken(&self, user: UserId, client_id: ClientId, taken: &Taken) -> Result<(), String> {
+        let place = (taken.seq.0 as usize).checked_sub(1);
+        let Some(entry) = place.and_then(|place| self.log(taken.conversation).get(place)) else {
+            return Err(format!("leads to {} of {}, where nothing is", taken.seq, taken.conversation));
+        };
+        match &entry.body {
+            Body::Message { from, client_id: named, payload }
+                if from.user == user
+                    && *named == client_id
+                    && entry.ts == taken.ts
+                    && digest(taken.conversation, payload) == taken.digest =>
+            {
+                Ok(())
+            }
+            _ => Err(format!("leads to {} of {}, which is something else", taken.seq, taken.conversation)),
+        }
+    }
+}
+
+impl Conversation {
+    fn head(&self) -> Seq {
+        Seq(self.log.len() as u64)
+    }
+
+    fn push(&mut self, ts: Wall, body: Body) -> Seq {
+        let seq = self.head().next();
+        self.log.push(Entry { seq, ts, body });
+        seq
+    }
+
+    fn place_of(&self, conversation: ConversationId, device: DeviceKey) -> PendingRecord {
+        PendingRecord { conversation, cursor: self.cursors[&device], head: self.head() }
+    }
+
+    fn cursors_of(&self, user: UserId) -> impl Iterator<Item = (DeviceKey, Seq)> {
+        let (first, last) =
+            (DeviceKey { user, device: DeviceId(0) }, DeviceKey { user, device: DeviceId(u32::MAX) });
+        self.cursors.range(first..=last).map(|(device, cursor)| (*device, *cursor))
+    }
+
+    fn members_by_arrival(&self) -> impl Iterator<Item = (UserId, Member)> {
+        let mut members: Vec<_> = self.members.iter().map(|(user, member)| (*user, *member)).collect();
+        members.sort_by_key(|(user, member)| (member.joined, *user));
+        members.into_iter()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for (index, entry) in self.log.iter().enumerate() {
+            if entry.seq != Seq(index as u64 + 1) {
+                return Err(format!("place {} of the log says it is {}", index + 1, entry.seq));
+            }
+        }
+        let head = self.head();
+        if self.trimmed > head {
+            return Err(format!("trimmed up to {} and only {head} long", self.trimmed));
+        }
+        for (user, member) in &self.members {
+            if member.joined == Seq::ZERO || member.joined > head || member.read > head {
+                return Err(format!(
+                    "member {user} joined at {}, read {} of {head}",
+                    member.joined, member.read
+                ));
+            }
+            let has_devices = self.cursors_of(*user).next().is_some();
+            if !has_devices && self.trimmed >= member.joined {
+                return Err(format!(
+                    "trimmed up to {} while the first device of {user} would start at {}",
+                    self.trimmed,
+                    member.joined.previous()
+                ));
+            }
+        }
+        for (device, cursor) in &self.cursors {
+            if !self.members.contains_key(&device.user) {
+                return Err(format!("device {device} has a cursor and is no member's"));
+            }
+            if *cursor > head || *cursor < self.trimmed {
+                return Err(format!(
+                    "device {device} is at {cursor}, the log keeps {}..={head}",
+                    self.trimmed.next()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
