@@ -1,11 +1,11 @@
 //! The server's side of writing: replies and pushes, appended to the buffer that goes to the socket.
 
-use model::{ConversationId, UserId};
+use model::{Body, Change, ConversationId, ConversationKind, ConversationSummary, Entry, UserId};
 
 use crate::write::Sink;
 use crate::{
-    Answer, Body, Connected, ConversationChange, ConversationPush, Disconnect, Encoding, Message, Passing,
-    Push, Receipt, Refusal, Reply, SystemEntry, Window, cbor, json,
+    Answer, Connected, ConversationPush, Disconnect, Encoding, Passing, Push, Receipt, Refusal, Reply,
+    Window, cbor, json,
 };
 
 /// Appends a reply. A success whose request had no id is not sent, so nothing is appended for it.
@@ -65,10 +65,10 @@ fn write_answer(sink: &mut impl Sink, answer: &Answer<'_>) {
         Answer::Sync(page) => {
             sink.map(3);
             sink.key("messages");
-            sink.list(page.messages.len());
-            for message in page.messages.iter() {
+            sink.list(page.entries.len());
+            for entry in page.entries.iter() {
                 sink.item();
-                write_message(sink, message);
+                write_entry(sink, page.conversation, entry);
             }
             sink.end_list();
             sink.integer_field("head", page.head.0);
@@ -79,9 +79,9 @@ fn write_answer(sink: &mut impl Sink, answer: &Answer<'_>) {
     }
 }
 
-fn write_connected(sink: &mut impl Sink, connected: &Connected<'_>) {
+fn write_connected(sink: &mut impl Sink, connected: &Connected) {
     sink.map(6);
-    sink.text_field("session", &connected.session);
+    sink.uuid_field("session", &connected.session);
     sink.uuid_field("user", &connected.user.0);
     sink.integer_field("device", u64::from(connected.device.0));
     sink.integer_field("server_time", connected.server_time.0);
@@ -114,9 +114,9 @@ fn write_refusal(sink: &mut impl Sink, refusal: &Refusal<'_>) {
 fn write_push(sink: &mut impl Sink, push: &Push<'_>) {
     sink.map(1);
     match push {
-        Push::Message(message) => {
+        Push::Message { conversation, entry } => {
             sink.key("message");
-            write_message(sink, message);
+            write_entry(sink, *conversation, entry);
         }
         Push::Passing(passing) => {
             sink.key("message");
@@ -152,35 +152,41 @@ fn write_conv(sink: &mut impl Sink, conversation: ConversationId) {
     sink.uuid_field("conv", &conversation.0);
 }
 
-fn write_message(sink: &mut impl Sink, message: &Message<'_>) {
-    match &message.body {
-        Body::Sent { from, client_id, payload } => {
+fn write_entry(sink: &mut impl Sink, conversation: ConversationId, entry: &Entry) {
+    match &entry.body {
+        Body::Message { from, client_id, payload } => {
             sink.map(7);
-            write_conv(sink, message.conversation);
-            sink.integer_field("seq", message.seq.0);
+            write_conv(sink, conversation);
+            sink.integer_field("seq", entry.seq.0);
             sink.uuid_field("from", &from.user.0);
             sink.integer_field("device", u64::from(from.device.0));
-            sink.integer_field("ts", message.ts.0);
+            sink.integer_field("ts", entry.ts.0);
             sink.uuid_field("client_id", &client_id.0);
             sink.bytes_field("payload", payload);
         }
-        Body::System(entry) => {
+        Body::Change(change) => {
             sink.map(4);
-            write_conv(sink, message.conversation);
-            sink.integer_field("seq", message.seq.0);
-            sink.integer_field("ts", message.ts.0);
+            write_conv(sink, conversation);
+            sink.integer_field("seq", entry.seq.0);
+            sink.integer_field("ts", entry.ts.0);
             sink.key("system");
-            write_system_entry(sink, entry);
+            write_change(sink, change);
         }
     }
     sink.end_map();
 }
 
-fn write_system_entry(sink: &mut impl Sink, entry: &SystemEntry<'_>) {
+fn write_change(sink: &mut impl Sink, change: &Change) {
+    let (event, users, by) = match change {
+        Change::Created { by, members } => ("created", members.as_slice(), by),
+        Change::Added { by, user } => ("added", std::slice::from_ref(user), by),
+        Change::Removed { by, user } => ("removed", std::slice::from_ref(user), by),
+        Change::Left { user } => ("left", std::slice::from_ref(user), user),
+    };
     sink.map(3);
-    sink.text_field("event", entry.event.name());
-    write_users(sink, "users", &entry.users);
-    sink.uuid_field("by", &entry.by.0);
+    sink.text_field("event", event);
+    write_users(sink, "users", users);
+    sink.uuid_field("by", &by.0);
     sink.end_map();
 }
 
@@ -194,7 +200,7 @@ fn write_users(sink: &mut impl Sink, name: &'static str, users: &[UserId]) {
     sink.end_list();
 }
 
-fn write_passing(sink: &mut impl Sink, passing: &Passing<'_>) {
+fn write_passing(sink: &mut impl Sink, passing: &Passing) {
     sink.map(5);
     write_conv(sink, passing.conversation);
     sink.uuid_field("from", &passing.from.user.0);
@@ -214,20 +220,34 @@ fn write_receipt(sink: &mut impl Sink, receipt: &Receipt) {
 }
 
 fn write_conversation(sink: &mut impl Sink, push: &ConversationPush<'_>) {
-    let (event, rest) = match &push.change {
-        ConversationChange::Added { kind, members, head } => ("added", Some((kind, members, head))),
-        ConversationChange::Changed { kind, members, head } => ("changed", Some((kind, members, head))),
-        ConversationChange::Removed => ("removed", None),
-    };
-    sink.map(if rest.is_some() { 5 } else { 2 });
-    write_conv(sink, push.conversation);
-    sink.text_field("event", event);
-    if let Some((kind, members, head)) = rest {
-        sink.text_field("kind", kind.name());
-        write_users(sink, "members", members);
-        sink.integer_field("head", head.0);
+    match push {
+        ConversationPush::Added(summary) => write_summary(sink, "added", summary),
+        ConversationPush::Changed(summary) => write_summary(sink, "changed", summary),
+        ConversationPush::Removed(conversation) => {
+            sink.map(2);
+            write_conv(sink, *conversation);
+            sink.text_field("event", "removed");
+            sink.end_map();
+        }
     }
+}
+
+fn write_summary(sink: &mut impl Sink, event: &str, summary: &ConversationSummary) {
+    sink.map(5);
+    write_conv(sink, summary.id);
+    sink.text_field("event", event);
+    sink.text_field("kind", kind_name(summary.kind));
+    write_users(sink, "members", &summary.members);
+    sink.integer_field("head", summary.head.0);
     sink.end_map();
+}
+
+/// A conversation's kind as it is called on the wire, here and in REST.
+pub const fn kind_name(kind: ConversationKind) -> &'static str {
+    match kind {
+        ConversationKind::Direct => "direct",
+        ConversationKind::Group => "group",
+    }
 }
 
 fn write_disconnect(sink: &mut impl Sink, disconnect: &Disconnect<'_>) {

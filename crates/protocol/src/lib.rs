@@ -27,12 +27,9 @@ pub mod client;
 pub mod docs;
 
 pub use decode::{Commands, DecodeError, decode};
-pub use encode::{encode_push, encode_reply};
+pub use encode::{encode_push, encode_reply, kind_name};
 pub use encoding::Encoding;
 pub use errors::{CloseCode, ErrorCode};
-pub use push::{
-    Body, ConversationChange, ConversationKind, ConversationPush, Disconnect, MemberEvent, Message, Passing,
-    Push, Receipt, SystemEntry,
-};
+pub use push::{ConversationPush, Disconnect, Passing, Push, Receipt};
 pub use reply::{Answer, Connected, Page, Refusal, Reply, Sent, Window};
 pub use request::{Command, INTEGER_MAX, Request, RequestId, Token};

@@ -39,8 +39,6 @@ pub(crate) trait Source<'a> {
     fn uuid(&mut self) -> Result<[u8; 16], Fault>;
     /// Bytes that become a payload, with one allocation.
     fn payload(&mut self, bytes_max: usize) -> Result<Payload, Fault>;
-    /// Bytes of any length.
-    fn bytes(&mut self) -> Result<Cow<'a, [u8]>, Fault>;
     /// Passes over a value of any kind, of which `nesting_max` levels may be open at once. Never recurses.
     fn skip(&mut self, nesting_max: usize) -> Result<(), Fault>;
 }

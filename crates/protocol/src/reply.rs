@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use model::{DeviceId, Seq, Span, UserId, Wall};
+use model::{ConversationId, DeviceId, Entry, Seq, Span, UserId, Wall};
 
-use crate::{ErrorCode, Message, RequestId};
+use crate::{ErrorCode, RequestId};
 
 /// The answer to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Reply<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer<'a> {
     /// `connect`
-    Connect(Connected<'a>),
+    Connect(Connected),
     /// `refresh`
     Refresh {
         /// When the session now ends.
@@ -55,10 +55,10 @@ impl Answer<'_> {
 }
 
 /// The result of `connect`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Connected<'a> {
-    /// The session, as the token or the server named it.
-    pub session: Cow<'a, str>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connected {
+    /// The session's UUID.
+    pub session: [u8; 16],
     /// Who this connection is.
     pub user: UserId,
     /// Which of the user's devices.
@@ -85,11 +85,13 @@ pub struct Sent {
 /// The result of `sync`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<'a> {
-    /// In the order of the log.
-    pub messages: Cow<'a, [Message<'a>]>,
+    /// Which log.
+    pub conversation: ConversationId,
+    /// `messages` on the wire; in the order of the log.
+    pub entries: Cow<'a, [Entry]>,
     /// The log's last entry.
     pub head: Seq,
-    /// Whether there is more to fetch after the last of `messages`.
+    /// Whether there is more to fetch after the last of these.
     pub more: bool,
 }
 

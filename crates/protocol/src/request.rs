@@ -24,6 +24,11 @@ impl RequestId {
     pub const fn get(self) -> u64 {
         self.0.get()
     }
+
+    /// The number, with its proof that it is not 0.
+    pub const fn nonzero(self) -> NonZeroU64 {
+        self.0
+    }
 }
 
 impl fmt::Debug for RequestId {

@@ -192,10 +192,6 @@ impl<'a> Source<'a> for Reader<'a> {
         Ok(Payload::from(bytes))
     }
 
-    fn bytes(&mut self) -> Result<Cow<'a, [u8]>, Fault> {
-        self.byte_string(Fault::not_bytes).map(Cow::Borrowed)
-    }
-
     fn skip(&mut self, nesting_max: usize) -> Result<(), Fault> {
         // Items still to come in each open level; a tag counts as a level of one item.
         let mut left = [0_u64; NESTING_MAX];

@@ -4,13 +4,15 @@ use std::borrow::Cow;
 use std::fmt;
 
 use model::limits::NESTING_MAX;
-use model::{ClientId, ConversationId, DeviceId, DeviceKey, Seq, Span, UserId, Wall};
+use model::{
+    Body, Change, ClientId, ConversationId, ConversationKind, ConversationSummary, DeviceId, DeviceKey,
+    Entry, Payload, Seq, Span, UserId, Wall,
+};
 
 use crate::read::{Fault, Field, Source};
 use crate::{
-    Answer, Body, CloseCode, Connected, ConversationChange, ConversationKind, ConversationPush, Disconnect,
-    Encoding, ErrorCode, MemberEvent, Message, Page, Passing, Push, Receipt, Refusal, Reply, RequestId, Sent,
-    SystemEntry, Window, cbor, json,
+    Answer, CloseCode, Connected, ConversationPush, Disconnect, Encoding, ErrorCode, Page, Passing, Push,
+    Receipt, Refusal, Reply, RequestId, Sent, Window, cbor, json,
 };
 
 /// What a client can receive.
@@ -169,7 +171,7 @@ fn window<'a>(source: &mut impl Source<'a>) -> Result<Window, Fault> {
     }
 }
 
-fn connected<'a>(source: &mut impl Source<'a>) -> Result<Connected<'a>, Fault> {
+fn connected<'a>(source: &mut impl Source<'a>) -> Result<Connected, Fault> {
     let mut session = Field::new("session");
     let mut user = Field::new("user");
     let mut device_id = Field::new("device");
@@ -179,7 +181,7 @@ fn connected<'a>(source: &mut impl Source<'a>) -> Result<Connected<'a>, Fault> {
     let mut level = source.open_map()?;
     while let Some(key) = source.next_key(&mut level)? {
         match &*key {
-            "session" => session.set(source.text())?,
+            "session" => session.set(source.uuid())?,
             "user" => user.set(source.uuid())?,
             "device" => device_id.set(device(source))?,
             "server_time" => server_time.set(number(source))?,
@@ -250,23 +252,30 @@ fn page<'a>(source: &mut impl Source<'a>) -> Result<Page<'a>, Fault> {
             _ => ignore(source)?,
         }
     }
+    let (conversation, entries) = messages.required()?;
     Ok(Page {
-        messages: Cow::Owned(messages.required()?),
+        conversation,
+        entries: Cow::Owned(entries),
         head: Seq(head.required()?),
         more: more.required()?,
     })
 }
 
-fn page_messages<'a>(source: &mut impl Source<'a>) -> Result<Vec<Message<'a>>, Fault> {
-    let mut messages = Vec::new();
+/// The entries of a page and the log they are of; an empty page does not say which, and the nil UUID stands in.
+fn page_messages<'a>(source: &mut impl Source<'a>) -> Result<(ConversationId, Vec<Entry>), Fault> {
+    let mut log = ConversationId([0; 16]);
+    let mut entries = Vec::new();
     let mut level = source.open_list()?;
     while source.next_item(&mut level)? {
         match message_or_passing(source)? {
-            Push::Message(message) => messages.push(message),
+            Push::Message { conversation, entry } => {
+                log = conversation;
+                entries.push(entry.into_owned());
+            }
             _ => return Err(Fault::missing("seq")),
         }
     }
-    Ok(messages)
+    Ok((log, entries))
 }
 
 fn message_or_passing<'a>(source: &mut impl Source<'a>) -> Result<Push<'a>, Fault> {
@@ -276,7 +285,7 @@ fn message_or_passing<'a>(source: &mut impl Source<'a>) -> Result<Push<'a>, Faul
     let mut device_id = Field::new("device");
     let mut ts = Field::new("ts");
     let mut client_id = Field::new("client_id");
-    let mut payload = Field::new("payload");
+    let mut payload: Field<Payload> = Field::new("payload");
     let mut system = Field::new("system");
     let mut level = source.open_map()?;
     while let Some(key) = source.next_key(&mut level)? {
@@ -287,27 +296,27 @@ fn message_or_passing<'a>(source: &mut impl Source<'a>) -> Result<Push<'a>, Faul
             "device" => device_id.set(device(source))?,
             "ts" => ts.set(number(source))?,
             "client_id" => client_id.set(source.uuid())?,
-            "payload" => payload.set(source.bytes())?,
-            "system" => system.set(system_entry(source))?,
+            "payload" => payload.set(source.payload(usize::MAX))?,
+            "system" => system.set(change(source))?,
             _ => ignore(source)?,
         }
     }
     let conversation = ConversationId(conversation.required()?);
     let ts = Wall(ts.required()?);
-    if let Some(entry) = system.optional() {
-        let body = Body::System(entry);
-        return Ok(Push::Message(Message { conversation, seq: Seq(seq.required()?), ts, body }));
+    let seq = seq.optional().map(Seq);
+    if let Some(change) = system.optional() {
+        let seq = seq.ok_or_else(|| Fault::missing("seq"))?;
+        let entry = Cow::Owned(Entry { seq, ts, body: Body::Change(change) });
+        return Ok(Push::Message { conversation, entry });
     }
     let from = DeviceKey { user: UserId(from.required()?), device: device_id.required()? };
     let payload = payload.required()?;
-    let Some(seq) = seq.optional() else {
-        return Ok(Push::Passing(Passing { conversation, from, ts, payload }));
-    };
-    let body = Body::Sent { from, client_id: ClientId(client_id.required()?), payload };
-    Ok(Push::Message(Message { conversation, seq: Seq(seq), ts, body }))
+    let Some(seq) = seq else { return Ok(Push::Passing(Passing { conversation, from, ts, payload })) };
+    let body = Body::Message { from, client_id: ClientId(client_id.required()?), payload };
+    Ok(Push::Message { conversation, entry: Cow::Owned(Entry { seq, ts, body }) })
 }
 
-fn system_entry<'a>(source: &mut impl Source<'a>) -> Result<SystemEntry<'a>, Fault> {
+fn change<'a>(source: &mut impl Source<'a>) -> Result<Change, Fault> {
     let mut event = Field::new("event");
     let mut user_list = Field::new("users");
     let mut by = Field::new("by");
@@ -320,8 +329,19 @@ fn system_entry<'a>(source: &mut impl Source<'a>) -> Result<SystemEntry<'a>, Fau
             _ => ignore(source)?,
         }
     }
-    let event = MemberEvent::from_name(&event.required()?).ok_or_else(|| Fault::value("unknown event"))?;
-    Ok(SystemEntry { event, users: Cow::Owned(user_list.required()?), by: UserId(by.required()?) })
+    let by = UserId(by.required()?);
+    let members = user_list.required()?;
+    let event = event.required()?;
+    if event == "created" {
+        return Ok(Change::Created { by, members });
+    }
+    let [user] = *members else { return Err(Fault::value("must be one user").at("users")) };
+    match &*event {
+        "added" => Ok(Change::Added { by, user }),
+        "removed" => Ok(Change::Removed { by, user }),
+        "left" => Ok(Change::Left { user }),
+        _ => Err(Fault::value("unknown event")),
+    }
 }
 
 fn users<'a>(source: &mut impl Source<'a>) -> Result<Vec<UserId>, Fault> {
@@ -373,20 +393,23 @@ fn conversation<'a>(source: &mut impl Source<'a>) -> Result<ConversationPush<'a>
             _ => ignore(source)?,
         }
     }
-    let conversation = ConversationId(conversation.required()?);
+    let id = ConversationId(conversation.required()?);
     let event = event.required()?;
     if event == "removed" {
-        return Ok(ConversationPush { conversation, change: ConversationChange::Removed });
+        return Ok(ConversationPush::Removed(id));
     }
-    let kind = ConversationKind::from_name(&kind.required()?).ok_or_else(|| Fault::value("unknown kind"))?;
-    let members = Cow::Owned(members.required()?);
-    let head = Seq(head.required()?);
-    let change = match &*event {
-        "added" => ConversationChange::Added { kind, members, head },
-        "changed" => ConversationChange::Changed { kind, members, head },
-        _ => return Err(Fault::value("unknown event")),
+    let kind = match &*kind.required()? {
+        "direct" => ConversationKind::Direct,
+        "group" => ConversationKind::Group,
+        _ => return Err(Fault::value("unknown kind")),
     };
-    Ok(ConversationPush { conversation, change })
+    let members = members.required()?.into();
+    let summary = Cow::Owned(ConversationSummary { id, kind, members, head: Seq(head.required()?) });
+    match &*event {
+        "added" => Ok(ConversationPush::Added(summary)),
+        "changed" => Ok(ConversationPush::Changed(summary)),
+        _ => Err(Fault::value("unknown event")),
+    }
 }
 
 fn disconnect<'a>(source: &mut impl Source<'a>) -> Result<Disconnect<'a>, Fault> {

@@ -35,10 +35,5 @@ pub fn payload(text: &[u8], bytes_max: usize) -> Result<Payload, Fault> {
         let len = STANDARD.decode_slice(text, &mut room).map_err(|_| Fault::not_bytes())?;
         return Ok(Payload::from(&room[..len]));
     }
-    Ok(Payload::from(bytes(text)?))
-}
-
-/// Bytes of any length.
-pub fn bytes(text: &[u8]) -> Result<Vec<u8>, Fault> {
-    STANDARD.decode(text).map_err(|_| Fault::not_bytes())
+    STANDARD.decode(text).map(Payload::from).map_err(|_| Fault::not_bytes())
 }

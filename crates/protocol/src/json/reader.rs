@@ -301,10 +301,6 @@ impl<'a> Source<'a> for Reader<'a> {
         base64::payload(&self.string_or(Fault::not_bytes)?, bytes_max)
     }
 
-    fn bytes(&mut self) -> Result<Cow<'a, [u8]>, Fault> {
-        base64::bytes(&self.string_or(Fault::not_bytes)?).map(Cow::Owned)
-    }
-
     /// Counts brackets and does not pair them: what is skipped is thrown away.
     fn skip(&mut self, nesting_max: usize) -> Result<(), Fault> {
         let mut open = 0;
