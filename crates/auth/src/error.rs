@@ -188,10 +188,7 @@ pub enum KeyError {
         algorithm: Algorithm,
     },
     /// An RSA modulus outside 2048 to 8192 bits.
-    RsaSize {
-        /// Its length.
-        bits: usize,
-    },
+    RsaSize,
     /// Not a JSON Web Key Set.
     JwksSyntax,
     /// A key of the set cannot be used.
@@ -240,9 +237,7 @@ impl fmt::Display for KeyError {
                 "a private key where the public one belongs; `openssl pkey -pubout` makes the public one",
             ),
             KeyError::WrongKind { algorithm } => write!(f, "not a key for {algorithm}"),
-            KeyError::RsaSize { bits } => {
-                write!(f, "an RSA key has 2048 to 8192 bits, this one has {bits}")
-            }
+            KeyError::RsaSize => f.write_str("an RSA key must have 2048 to 8192 bits"),
             KeyError::JwksSyntax => f.write_str("not a JSON Web Key Set (`{\"keys\": [...]}`)"),
             KeyError::JwksKey { index, fault } => write!(f, "key {index} of the set: {fault}"),
             KeyError::JwksSymmetric => {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use aws_lc_rs::encoding::AsDer;
+use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hmac;
 use aws_lc_rs::rsa::PublicEncryptingKey;
 use aws_lc_rs::signature::{
@@ -88,16 +89,10 @@ impl VerifyingKey {
             Algorithm::Hs256 => return Err(KeyError::SecretIsPem),
             Algorithm::EdDsa => ParsedPublicKey::new(&ED25519, der),
             Algorithm::Es256 => ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, der),
-            Algorithm::Rs256 => {
-                let bits = match ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, der) {
-                    Ok(key) => rsa_bits(&key).ok_or(wrong_kind.clone())?,
-                    Err(_) => return Err(wrong_kind),
-                };
-                if !(2048..=8192).contains(&bits) {
-                    return Err(KeyError::RsaSize { bits });
-                }
-                ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, der)
-            }
+            Algorithm::Rs256 => match ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, der) {
+                Ok(key) if !rsa_size_is_allowed(&key) => return Err(KeyError::RsaSize),
+                parsed => parsed,
+            },
         };
         Ok(Self::new(algorithm, Material::Public(key.map_err(|_| wrong_kind)?)))
     }
@@ -139,10 +134,10 @@ impl VerifyingKey {
     }
 }
 
-/// The length of a modulus. AWS-LC enforces the range only when it verifies; a key is better refused at start.
-fn rsa_bits(key: &ParsedPublicKey) -> Option<usize> {
-    let der = key.as_der().ok()?;
-    PublicEncryptingKey::from_der(der.as_ref()).ok().map(|key| key.key_size_bits())
+/// AWS-LC enforces the range of a modulus only when it verifies; a bad key is better refused at start. The type it
+/// has for encryption checks the same range when it is made.
+fn rsa_size_is_allowed(key: &ParsedPublicKey) -> bool {
+    key.as_der().and_then(|der| PublicEncryptingKey::from_der(der.as_ref()).map_err(|_| Unspecified)).is_ok()
 }
 
 /// The secret within the bytes of a file; see [`VerifyingKey::from_file_bytes`].
