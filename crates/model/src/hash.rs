@@ -1,6 +1,6 @@
 //! Which partition owns what.
 
-use std::hash::Hasher;
+use std::hash::{BuildHasher, Hasher};
 
 use siphasher::sip::SipHasher13;
 
@@ -24,6 +24,11 @@ impl HashKey {
         hasher.finish()
     }
 
+    /// A user's place in a hash table.
+    pub fn user(&self, user: UserId) -> u64 {
+        self.hash(b'u', &user.0, 0)
+    }
+
     /// A device's fingerprint: 64 bits, of which an owner keeps as many as it needs.
     pub fn device(&self, device: DeviceKey) -> u64 {
         self.hash(b'd', &device.user.0, device.device.0)
@@ -36,9 +41,17 @@ impl std::fmt::Debug for HashKey {
     }
 }
 
+/// Hash maps under keys that clients choose use the same secret.
+impl BuildHasher for HashKey {
+    type Hasher = SipHasher13;
+    fn build_hasher(&self) -> SipHasher13 {
+        SipHasher13::new_with_key(&self.0)
+    }
+}
+
 /// The partition that owns a user: their sessions and what is known of their devices.
 pub fn partition_of_user(key: &HashKey, user: UserId) -> PartitionId {
-    PartitionId((key.hash(b'u', &user.0, 0) >> 56) as u8)
+    PartitionId((key.user(user) >> 56) as u8)
 }
 
 /// The partition that owns a conversation: members, cursors and the order of its log.

@@ -54,6 +54,12 @@ pub const COMMANDS_BURST: u32 = 2_000;
 pub const COMMANDS_PER_SECOND: u32 = 500;
 /// Inputs that may wait for a conversation or a user to be loaded.
 pub const WAITING_LINE_MAX: usize = 1_024;
+/// Requests to the store that one conversation may have in flight.
+pub const IN_FLIGHT_MAX: usize = 1_024;
+/// A conversation is settled (marks taken away, what everybody has deleted) after it was quiet for this long.
+pub const SETTLE_AFTER: Span = Span::seconds(2);
+/// Conversations one partition keeps in memory (default); the least recently used ones make room.
+pub const RESIDENT_CONVERSATIONS_MAX: usize = 1_024;
 /// Bytes a turn reads from one connection before it looks at the next one.
 pub const TURN_BYTES_PER_CONNECTION: usize = 64 * 1024;
 

@@ -1,0 +1,267 @@
+//! The owner of conversations: the only writer of their logs and cursors.
+//!
+//! A rule never waits in the middle. What is asked of a conversation that is not in memory waits in its line until the store has
+//! answered; so does what comes behind a change of membership, until that is committed. Everything else is checked against what is
+//! in memory and sent to the store at once, and its effects happen when the store has answered, in the order of asking.
+
+mod conversation;
+mod outcome;
+mod settle;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use model::limits::WAITING_LINE_MAX;
+use model::{ConversationId, ConversationKind, HashKey, Mono, Now, Seq, UserId};
+use store::{ConversationRecord, Reply, Request};
+
+use crate::effect::{Answer, Effect, Effects, Refusal, Ticket};
+use crate::input::{Act, MembershipEvent, Origin};
+use conversation::{Context, Conversation};
+use settle::SettleQueue;
+
+/// Where a conversation is.
+enum Residence {
+    /// The store has been asked for it; `again` when it was in memory and did not know a device.
+    Loading { again: bool, line: VecDeque<Act> },
+    /// The store has been asked to make it.
+    Creating { origin: Origin, by: UserId, line: VecDeque<Act> },
+    /// It is in memory.
+    Resident(Box<Conversation>),
+}
+
+/// All conversations of one partition.
+pub struct Chat {
+    hash_key: HashKey,
+    receipts_members_max: usize,
+    residents_max: usize,
+    conversations: HashMap<ConversationId, Residence, HashKey>,
+    /// Residents in the order in which they may have to make room (second chance: one that was used since is passed over).
+    clock: VecDeque<ConversationId>,
+    settle: SettleQueue,
+}
+
+impl Chat {
+    pub fn new(hash_key: HashKey, residents_max: usize, receipts_members_max: usize) -> Self {
+        Chat {
+            hash_key,
+            receipts_members_max,
+            residents_max,
+            conversations: HashMap::with_hasher(hash_key),
+            clock: VecDeque::new(),
+            settle: SettleQueue::default(),
+        }
+    }
+
+    pub fn resident(&self) -> usize {
+        self.conversations.len()
+    }
+
+    pub fn next_deadline(&self) -> Option<Mono> {
+        self.settle.next()
+    }
+
+    pub fn handle(&mut self, now: Now, id: ConversationId, act: Act, out: &mut Effects) {
+        match self.conversations.get_mut(&id) {
+            Some(Residence::Loading { line, .. } | Residence::Creating { line, .. }) => wait(line, act, out),
+            Some(Residence::Resident(conversation)) => {
+                let mut context = Context::new(&self.hash_key, self.receipts_members_max, now, id, out);
+                conversation.handle(&mut context, act);
+                self.after(now, id, out);
+            }
+            None => self.fetch(now, id, act, out),
+        }
+    }
+
+    /// Nothing is known of the conversation yet.
+    fn fetch(&mut self, now: Now, id: ConversationId, act: Act, out: &mut Effects) {
+        match act {
+            Act::Create { origin, by, kind, members } => {
+                let request =
+                    Request::CreateConversation { conversation: id, kind, by, members, ts: now.wall };
+                out.push(Effect::Ask { ticket: Ticket::Conversation(id), request });
+                self.conversations.insert(id, Residence::Creating { origin, by, line: VecDeque::new() });
+            }
+            // It will be read when it is needed, and then names the device.
+            Act::DeviceAdded { .. } => {}
+            act => {
+                self.load(id, false, VecDeque::from([act]), out);
+            }
+        }
+    }
+
+    fn load(&mut self, id: ConversationId, again: bool, line: VecDeque<Act>, out: &mut Effects) {
+        let request = Request::LoadConversation { conversation: id };
+        out.push(Effect::Ask { ticket: Ticket::Conversation(id), request });
+        self.conversations.insert(id, Residence::Loading { again, line });
+    }
+
+    pub fn handle_stored(&mut self, now: Now, id: ConversationId, reply: Reply, out: &mut Effects) {
+        match self.conversations.get_mut(&id) {
+            Some(Residence::Resident(conversation)) => {
+                let mut context = Context::new(&self.hash_key, self.receipts_members_max, now, id, out);
+                conversation.handle_stored(&mut context, reply);
+                self.after(now, id, out);
+            }
+            Some(_) => self.handle_arrived(now, id, reply, out),
+            None => debug_assert!(false, "an answer for a conversation nobody asked for"),
+        }
+    }
+
+    /// The answer to loading or making a conversation.
+    fn handle_arrived(&mut self, now: Now, id: ConversationId, reply: Reply, out: &mut Effects) {
+        let Some(residence) = self.conversations.remove(&id) else { return };
+        let (line, again, creation) = match residence {
+            Residence::Loading { again, line } => (line, again, None),
+            Residence::Creating { origin, by, line } => (line, false, Some((origin, by))),
+            Residence::Resident(_) => return,
+        };
+        match (reply, creation) {
+            (Reply::Conversation(Some(record)), None) => {
+                self.admit(now, id, record, out);
+                self.set_reloaded(id, again);
+                self.replay(now, id, line, out);
+                self.set_reloaded(id, false);
+            }
+            (Reply::Conversation(None), None) => {
+                for act in line {
+                    match act {
+                        Act::Create { .. } => self.handle(now, id, act, out),
+                        act => match self.conversations.get_mut(&id) {
+                            Some(Residence::Creating { line, .. }) => wait(line, act, out),
+                            _ => refuse(act.origin(), Refusal::NotMember, out),
+                        },
+                    }
+                }
+            }
+            (Reply::Created { fresh, record }, Some((origin, by))) => {
+                self.admit(now, id, record, out);
+                if let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) {
+                    let mut context = Context::new(&self.hash_key, self.receipts_members_max, now, id, out);
+                    conversation.handle_created(&mut context, origin, by, fresh);
+                }
+                self.replay(now, id, line, out);
+                self.after(now, id, out);
+            }
+            (reply, creation) => {
+                let why = if reply == Reply::ReadOnly {
+                    Refusal::ReadOnly
+                } else {
+                    Refusal::Internal("the store gave an answer to another question")
+                };
+                refuse(creation.map(|(origin, _)| origin), why, out);
+                for act in line {
+                    refuse(act.origin(), why, out);
+                }
+            }
+        }
+    }
+
+    /// While the line of a conversation that was read anew is replayed, a device that is still unknown is refused.
+    fn set_reloaded(&mut self, id: ConversationId, reloaded: bool) {
+        if let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) {
+            conversation.reloaded = reloaded;
+        }
+    }
+
+    fn replay(&mut self, now: Now, id: ConversationId, line: VecDeque<Act>, out: &mut Effects) {
+        for act in line {
+            self.handle(now, id, act, out);
+        }
+    }
+
+    fn admit(&mut self, now: Now, id: ConversationId, record: ConversationRecord, out: &mut Effects) {
+        let conversation = Conversation::new(&self.hash_key, record);
+        self.conversations.insert(id, Residence::Resident(Box::new(conversation)));
+        self.clock.push_back(id);
+        self.after(now, id, out);
+        self.make_room();
+    }
+
+    /// What follows every time a resident was touched: it may have to be read anew, and it will have to be settled.
+    fn after(&mut self, now: Now, id: ConversationId, out: &mut Effects) {
+        let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) else { return };
+        if let Some(line) = conversation.take_reload() {
+            self.clock.retain(|other| *other != id);
+            self.load(id, true, line, out);
+            return;
+        }
+        if conversation.wants_settling(now.mono) {
+            self.settle.push(now.mono, id);
+        }
+    }
+
+    /// Settles what has been quiet long enough. Work is bounded: the rest waits for the next turn.
+    pub fn tick(&mut self, now: Now, out: &mut Effects) {
+        for _ in 0..64 {
+            let Some(id) = self.settle.pop_due(now.mono) else { return };
+            let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) else { continue };
+            let mut context = Context::new(&self.hash_key, self.receipts_members_max, now, id, out);
+            if !conversation.settle(&mut context) {
+                self.settle.push(now.mono, id);
+            }
+        }
+    }
+
+    /// Lets residents go above the cap: those that nothing is in flight for, least recently used first as the clock sees it.
+    fn make_room(&mut self) {
+        for _ in 0..8 {
+            if self.clock.len() <= self.residents_max {
+                return;
+            }
+            let Some(id) = self.clock.pop_front() else { return };
+            let may_go = match self.conversations.get_mut(&id) {
+                Some(Residence::Resident(conversation)) => conversation.may_go(),
+                _ => false,
+            };
+            if may_go {
+                self.conversations.remove(&id);
+            } else {
+                self.clock.push_back(id);
+            }
+        }
+    }
+}
+
+/// Puts an act at the end of a line, or refuses it when the line is full.
+fn wait(line: &mut VecDeque<Act>, act: Act, out: &mut Effects) {
+    // What the owners of users tell is never lost; it is bounded by the number of devices.
+    if line.len() >= WAITING_LINE_MAX && act.origin().is_some() {
+        refuse(act.origin(), Refusal::Overloaded("too much is waiting for this conversation"), out);
+    } else {
+        line.push_back(act);
+    }
+}
+
+fn refuse(origin: Option<Origin>, why: Refusal, out: &mut Effects) {
+    if let Some(origin) = origin {
+        out.push(Effect::Answer { origin, answer: Err(why) });
+    }
+}
+
+impl Conversation {
+    /// It was just made, or was there already when somebody asked for it to be made.
+    fn handle_created(&mut self, context: &mut Context<'_>, origin: Origin, by: UserId, fresh: bool) {
+        if self.member(by).is_none() {
+            return context.refuse(origin, Refusal::NotMember);
+        }
+        if fresh {
+            let members = self.users().collect();
+            let entry = Arc::new(model::Entry {
+                seq: Seq(1),
+                ts: context.now.wall,
+                body: model::Body::Change(model::Change::Created { by, members }),
+            });
+            let marked = self.devices().collect();
+            self.tell_changed(context, MembershipEvent::Added, None);
+            self.deliver(context, entry, None, marked);
+        }
+        let answer = Answer::Conversation { summary: Arc::new(self.summary(context.id)), fresh };
+        context.answer(origin, answer);
+    }
+
+    fn is_direct(&self) -> bool {
+        self.kind == ConversationKind::Direct
+    }
+}

@@ -1,0 +1,591 @@
+//! One conversation in memory: who is in it, where each device stands, and what is asked of the store for it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use model::limits::{GROUP_MEMBERS_MAX, IN_FLIGHT_MAX, PAGE_BYTES_MAX, SETTLE_AFTER, SYNC_LIMIT_MAX};
+use model::{
+    ConversationId, ConversationKind, ConversationSummary, DeviceId, DeviceKey, Entry, HashKey, Mono, Now,
+    PartitionId, Payload, Seq, UserId, Wall, partition_of_user,
+};
+use store::{ConversationRecord, Request};
+
+use crate::effect::{Answer, Effect, Effects, Refusal, Ticket};
+use crate::input::{Act, Delivery, Input, MembershipEvent, Origin};
+
+/// What a rule needs beside the conversation itself.
+pub struct Context<'a> {
+    pub hash_key: &'a HashKey,
+    pub receipts_members_max: usize,
+    pub now: Now,
+    pub id: ConversationId,
+    pub out: &'a mut Effects,
+}
+
+impl<'a> Context<'a> {
+    pub fn new(
+        hash_key: &'a HashKey,
+        receipts_members_max: usize,
+        now: Now,
+        id: ConversationId,
+        out: &'a mut Effects,
+    ) -> Self {
+        Context { hash_key, receipts_members_max, now, id, out }
+    }
+
+    pub fn answer(&mut self, origin: Origin, answer: Answer) {
+        self.out.push(Effect::Answer { origin, answer: Ok(answer) });
+    }
+
+    pub fn refuse(&mut self, origin: Origin, why: Refusal) {
+        self.out.push(Effect::Answer { origin, answer: Err(why) });
+    }
+
+    pub fn mail(&mut self, to: PartitionId, input: Input) {
+        self.out.push(Effect::Mail { to, input });
+    }
+}
+
+/// A member, in the order of joining.
+pub struct Member {
+    pub user: UserId,
+    pub joined: Seq,
+    pub read: Seq,
+    pub devices: Vec<Device>,
+}
+
+/// Where one device of a member stands: `stored ≤ cursor ≤ issued`.
+pub struct Device {
+    pub device: DeviceId,
+    /// Acknowledged by the device, and durable or passed over since the device sent it itself.
+    pub cursor: Seq,
+    /// The cursor the store has.
+    pub stored: Seq,
+    /// Acknowledged by the device, and perhaps still on its way to the store.
+    pub issued: Seq,
+    /// Whether the pending index is known to have it.
+    pub marked: bool,
+    /// Places after the cursor that this device sent itself, ascending.
+    pub own: Vec<Seq>,
+}
+
+/// Users of one partition, for whom one piece of mail is enough.
+struct Route {
+    partition: PartitionId,
+    users: Arc<[UserId]>,
+}
+
+/// What the store was asked and has not answered, in the order of asking.
+pub enum InFlight {
+    Append {
+        origin: Origin,
+        from: DeviceKey,
+        client_id: model::ClientId,
+        ts: Wall,
+        payload: Payload,
+        marks: bool,
+    },
+    Acknowledge {
+        origin: Origin,
+        device: DeviceKey,
+        seq: Seq,
+    },
+    Read {
+        origin: Origin,
+        device: DeviceKey,
+        seq: Seq,
+    },
+    Page {
+        origin: Origin,
+        head: Seq,
+    },
+    Add {
+        origin: Origin,
+        by: UserId,
+        user: UserId,
+        ts: Wall,
+    },
+    Remove {
+        origin: Origin,
+        by: UserId,
+        user: UserId,
+        ts: Wall,
+    },
+    Settle {
+        trim: Seq,
+        unmarked: Vec<DeviceKey>,
+        stored: Vec<(DeviceKey, Seq)>,
+    },
+}
+
+/// Why new acts wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Barrier {
+    /// They do not.
+    Open,
+    /// Until everything in flight has been answered.
+    UntilAnswered,
+    /// Until everything in flight has been answered and the conversation has been read anew.
+    UntilReloaded,
+}
+
+pub struct Conversation {
+    pub kind: ConversationKind,
+    pub head: Seq,
+    pub trimmed: Seq,
+    pub members: Vec<Member>,
+    routes: Vec<Route>,
+    pub in_flight: VecDeque<InFlight>,
+    pub barrier: Barrier,
+    pub line: VecDeque<Act>,
+    last_used: Mono,
+    in_settle_queue: bool,
+    used_since: bool,
+    /// It has been read anew for a device it did not know, and that device is still not there.
+    pub reloaded: bool,
+}
+
+impl Conversation {
+    pub fn new(hash_key: &HashKey, record: ConversationRecord) -> Self {
+        let members = record.members.into_iter().map(|member| Member {
+            user: member.user,
+            joined: member.joined,
+            read: member.read,
+            devices: member
+                .devices
+                .into_iter()
+                .map(|device| Device::new(device.device, device.cursor, device.marked))
+                .collect(),
+        });
+        let mut conversation = Conversation {
+            kind: record.kind,
+            head: record.head,
+            trimmed: record.trimmed,
+            members: members.collect(),
+            routes: Vec::new(),
+            in_flight: VecDeque::new(),
+            barrier: Barrier::Open,
+            line: VecDeque::new(),
+            last_used: Mono(0),
+            in_settle_queue: false,
+            used_since: true,
+            reloaded: false,
+        };
+        conversation.rebuild_routes(hash_key);
+        conversation
+    }
+
+    pub fn rebuild_routes(&mut self, hash_key: &HashKey) {
+        let mut users: Vec<(PartitionId, UserId)> = self
+            .members
+            .iter()
+            .map(|member| (partition_of_user(hash_key, member.user), member.user))
+            .collect();
+        users.sort_unstable();
+        self.routes = users
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|chunk| Route {
+                partition: chunk[0].0,
+                users: chunk.iter().map(|(_, user)| *user).collect(),
+            })
+            .collect();
+    }
+
+    pub fn member(&self, user: UserId) -> Option<&Member> {
+        self.members.iter().find(|member| member.user == user)
+    }
+
+    pub fn device(&mut self, key: DeviceKey) -> Option<&mut Device> {
+        let member = self.members.iter_mut().find(|member| member.user == key.user)?;
+        member.devices.iter_mut().find(|device| device.device == key.device)
+    }
+
+    pub fn users(&self) -> impl Iterator<Item = UserId> {
+        self.members.iter().map(|member| member.user)
+    }
+
+    pub fn devices(&self) -> impl Iterator<Item = DeviceKey> {
+        self.members.iter().flat_map(|member| {
+            member.devices.iter().map(|device| DeviceKey { user: member.user, device: device.device })
+        })
+    }
+
+    pub fn summary(&self, id: ConversationId) -> ConversationSummary {
+        ConversationSummary { id, kind: self.kind, members: self.users().collect(), head: self.head }
+    }
+
+    /// One act, or its place in the line.
+    pub fn handle(&mut self, context: &mut Context<'_>, act: Act) {
+        self.last_used = context.now.mono;
+        self.used_since = true;
+        if self.barrier != Barrier::Open {
+            return super::wait(&mut self.line, act, context.out);
+        }
+        if self.in_flight.len() >= IN_FLIGHT_MAX
+            && let Some(origin) = act.origin()
+        {
+            return context
+                .refuse(origin, Refusal::Overloaded("too much is in flight for this conversation"));
+        }
+        match act {
+            Act::Send { origin, from, client_id, payload } => {
+                self.send(context, origin, from, client_id, payload)
+            }
+            Act::Pass { origin, from, payload } => self.pass(context, origin, from, payload),
+            Act::Receive { origin, device, seq } => self.receive(context, origin, device, seq),
+            Act::Read { origin, device, seq } => self.read(context, origin, device, seq),
+            Act::Sync { origin, user, after, limit } => self.sync(context, origin, user, after, limit),
+            Act::Create { origin, by, .. } => self.handle_created(context, origin, by, false),
+            Act::Add { origin, by, user } => self.add(context, origin, by, user),
+            Act::Remove { origin, by, user } => self.remove(context, origin, by, user),
+            Act::DeviceAdded { device, cursor } => self.device_added(device, cursor),
+        }
+    }
+
+    fn send(
+        &mut self,
+        context: &mut Context<'_>,
+        origin: Origin,
+        from: DeviceKey,
+        client_id: model::ClientId,
+        payload: Payload,
+    ) {
+        if self.member(from.user).is_none() {
+            return context.refuse(origin, Refusal::NotMember);
+        }
+        let ts = context.now.wall;
+        let mark = self.unmarked();
+        let marks = !mark.is_empty();
+        let body = payload.clone();
+        self.ask(
+            context,
+            Request::Append { conversation: context.id, from, client_id, ts, payload: body, mark },
+        );
+        self.in_flight.push_back(InFlight::Append { origin, from, client_id, ts, payload, marks });
+    }
+
+    /// The devices that the pending index may not have yet. An entry has to bring marks for all of them: another one in flight that
+    /// brings them too may turn out to be a repeat, or not be stored at all.
+    fn unmarked(&self) -> Vec<DeviceKey> {
+        let devices = self.members.iter().flat_map(|member| {
+            let unmarked = member.devices.iter().filter(|device| !device.marked);
+            unmarked.map(|device| DeviceKey { user: member.user, device: device.device })
+        });
+        devices.collect()
+    }
+
+    /// An entry that marks every device was committed; names those for which that is new.
+    pub fn mark_all(&mut self) -> Vec<DeviceKey> {
+        let marked = self.unmarked();
+        self.members
+            .iter_mut()
+            .flat_map(|member| &mut member.devices)
+            .for_each(|device| device.marked = true);
+        marked
+    }
+
+    fn pass(&mut self, context: &mut Context<'_>, origin: Origin, from: DeviceKey, payload: Payload) {
+        if self.member(from.user).is_none() {
+            return context.refuse(origin, Refusal::NotMember);
+        }
+        for route in &self.routes {
+            let users = Arc::clone(&route.users);
+            context.mail(
+                route.partition,
+                Input::Pass { conversation: context.id, from, payload: payload.clone(), users },
+            );
+        }
+        context.answer(origin, Answer::Passed);
+    }
+
+    fn receive(&mut self, context: &mut Context<'_>, origin: Origin, key: DeviceKey, seq: Seq) {
+        if self.member(key.user).is_none() {
+            return context.refuse(origin, Refusal::NotMember);
+        }
+        let head = self.head;
+        let Some(device) = self.device(key) else {
+            return self.unknown_device(context, Act::Receive { origin, device: key, seq });
+        };
+        if seq <= device.stored {
+            let cursor = device.cursor;
+            let input = Input::Acknowledged { device: key, conversation: context.id, cursor };
+            context.mail(partition_of_user(context.hash_key, key.user), input);
+            return context.answer(origin, Answer::Received);
+        }
+        if seq > head {
+            let act = Act::Receive { origin, device: key, seq };
+            return self.beyond_head(context, act, "recv: seq is past the head of the conversation");
+        }
+        device.issued = device.issued.max(seq);
+        self.ask(context, Request::Acknowledge { conversation: context.id, device: key, seq });
+        self.in_flight.push_back(InFlight::Acknowledge { origin, device: key, seq });
+    }
+
+    fn read(&mut self, context: &mut Context<'_>, origin: Origin, key: DeviceKey, seq: Seq) {
+        let Some(member) = self.member(key.user) else { return context.refuse(origin, Refusal::NotMember) };
+        if seq <= member.read {
+            return context.answer(origin, Answer::Read);
+        }
+        if seq > self.head {
+            let act = Act::Read { origin, device: key, seq };
+            return self.beyond_head(context, act, "read: seq is past the head of the conversation");
+        }
+        if seq > member.devices.iter().map(|device| device.issued).max().unwrap_or(Seq::ZERO) {
+            return context.refuse(
+                origin,
+                Refusal::BadRequest("read: seq is past what your devices have acknowledged with recv"),
+            );
+        }
+        self.ask(context, Request::MarkRead { conversation: context.id, user: key.user, seq });
+        self.in_flight.push_back(InFlight::Read { origin, device: key, seq });
+    }
+
+    /// A client may know of an entry before this owner has heard that it was committed; without such an entry in flight it is a mistake.
+    fn beyond_head(&mut self, context: &mut Context<'_>, act: Act, why: &'static str) {
+        if self.in_flight.iter().any(|asked| matches!(asked, InFlight::Append { .. })) {
+            self.barrier = Barrier::UntilAnswered;
+            self.line.push_front(act);
+        } else if let Some(origin) = act.origin() {
+            context.refuse(origin, Refusal::BadRequest(why));
+        }
+    }
+
+    /// The news of a device's registration may be overtaken by what the device does; the store knows.
+    fn unknown_device(&mut self, context: &mut Context<'_>, act: Act) {
+        if self.reloaded {
+            if let Some(origin) = act.origin() {
+                context.refuse(origin, Refusal::NotMember);
+            }
+            return;
+        }
+        self.barrier = Barrier::UntilReloaded;
+        self.line.push_front(act);
+    }
+
+    fn sync(&mut self, context: &mut Context<'_>, origin: Origin, user: UserId, after: Seq, limit: u32) {
+        let Some(member) = self.member(user) else { return context.refuse(origin, Refusal::NotMember) };
+        let limit = limit.clamp(1, SYNC_LIMIT_MAX);
+        let after = after.max(member.joined.previous());
+        let request = Request::ReadLog {
+            conversation: context.id,
+            after,
+            up_to: self.head,
+            limit,
+            bytes_max: PAGE_BYTES_MAX,
+        };
+        self.ask(context, request);
+        self.in_flight.push_back(InFlight::Page { origin, head: self.head });
+    }
+
+    fn add(&mut self, context: &mut Context<'_>, origin: Origin, by: UserId, user: UserId) {
+        if self.member(by).is_none() {
+            return context.refuse(origin, Refusal::NotMember);
+        }
+        if self.is_direct() {
+            return context
+                .refuse(origin, Refusal::BadRequest("the members of a direct conversation do not change"));
+        }
+        if self.member(user).is_some() {
+            let summary = Arc::new(self.summary(context.id));
+            return context.answer(origin, Answer::Conversation { summary, fresh: false });
+        }
+        if self.members.len() >= GROUP_MEMBERS_MAX {
+            return context
+                .refuse(origin, Refusal::BadRequest("the group has as many members as a group may have"));
+        }
+        let ts = context.now.wall;
+        self.ask(context, Request::AddMember { conversation: context.id, user, by, ts });
+        self.in_flight.push_back(InFlight::Add { origin, by, user, ts });
+        self.barrier = Barrier::UntilAnswered;
+    }
+
+    fn remove(&mut self, context: &mut Context<'_>, origin: Origin, by: UserId, user: UserId) {
+        if self.member(by).is_none() {
+            return context.refuse(origin, Refusal::NotMember);
+        }
+        if self.is_direct() {
+            return context
+                .refuse(origin, Refusal::BadRequest("the members of a direct conversation do not change"));
+        }
+        if self.member(user).is_none() {
+            return context
+                .refuse(origin, Refusal::NotFound("that user is not a member of this conversation"));
+        }
+        let ts = context.now.wall;
+        self.ask(context, Request::RemoveMember { conversation: context.id, user, by, ts });
+        self.in_flight.push_back(InFlight::Remove { origin, by, user, ts });
+        self.barrier = Barrier::UntilAnswered;
+    }
+
+    fn device_added(&mut self, key: DeviceKey, cursor: Seq) {
+        let Some(member) = self.members.iter_mut().find(|member| member.user == key.user) else { return };
+        if member.devices.iter().all(|device| device.device != key.device) {
+            member.devices.push(Device::new(key.device, cursor, true));
+            member.devices.sort_unstable_by_key(|device| device.device);
+        }
+    }
+
+    pub fn ask(&mut self, context: &mut Context<'_>, request: Request) {
+        context.out.push(Effect::Ask { ticket: Ticket::Conversation(context.id), request });
+    }
+
+    /// Sends an entry to the owners of all members.
+    pub fn deliver(
+        &self,
+        context: &mut Context<'_>,
+        entry: Arc<Entry>,
+        except: Option<DeviceKey>,
+        marked: Vec<DeviceKey>,
+    ) {
+        for route in &self.routes {
+            let marked = match marked.is_empty() {
+                true => Vec::new(),
+                false => marked.iter().filter(|device| route.users.contains(&device.user)).copied().collect(),
+            };
+            let delivery = Delivery {
+                conversation: context.id,
+                entry: Arc::clone(&entry),
+                users: Arc::clone(&route.users),
+                except,
+                marked,
+            };
+            context.mail(route.partition, Input::Deliver(delivery));
+        }
+    }
+
+    /// Tells all members (or all but one) what the conversation is now.
+    pub fn tell_changed(&self, context: &mut Context<'_>, event: MembershipEvent, except: Option<UserId>) {
+        let summary = Arc::new(self.summary(context.id));
+        for route in &self.routes {
+            let users = match except {
+                Some(user) if route.users.contains(&user) => {
+                    route.users.iter().copied().filter(|other| *other != user).collect()
+                }
+                _ => Arc::clone(&route.users),
+            };
+            let input = Input::Changed { summary: Arc::clone(&summary), event, users };
+            context.mail(route.partition, input);
+        }
+    }
+
+    /// Tells the other members how far this one has got, in conversations small enough for that.
+    pub fn tell_receipt(&self, context: &mut Context<'_>, key: DeviceKey) {
+        if self.members.len() > context.receipts_members_max {
+            return;
+        }
+        let Some(member) = self.member(key.user) else { return };
+        let (delivered, read) = (member.delivered(), member.read);
+        for route in &self.routes {
+            let (conversation, users) = (context.id, Arc::clone(&route.users));
+            let input = Input::Receipt { conversation, user: key.user, delivered, read, users, except: key };
+            context.mail(route.partition, input);
+        }
+    }
+
+    /// The line, when the conversation has to be read anew and nothing is in flight.
+    pub fn take_reload(&mut self) -> Option<VecDeque<Act>> {
+        let now = self.barrier == Barrier::UntilReloaded && self.in_flight.is_empty();
+        now.then(|| std::mem::take(&mut self.line))
+    }
+
+    /// Whether it has to be put into the queue of those to be settled; true once until it was settled.
+    pub fn wants_settling(&mut self, now: Mono) -> bool {
+        if self.in_settle_queue || !(self.devices_unsettled() || self.trim_target() > self.trimmed) {
+            return false;
+        }
+        self.last_used = now;
+        self.in_settle_queue = true;
+        true
+    }
+
+    fn devices_unsettled(&self) -> bool {
+        let head = self.head;
+        self.members
+            .iter()
+            .flat_map(|member| &member.devices)
+            .any(|device| device.cursor > device.stored || (device.marked && device.cursor == head))
+    }
+
+    /// Everybody has everything up to here. A member without a device yet has nothing.
+    fn trim_target(&self) -> Seq {
+        let floors = self.members.iter().map(|member| {
+            member.devices.iter().map(|device| device.cursor).min().unwrap_or(member.joined.previous())
+        });
+        floors.min().unwrap_or(self.head)
+    }
+
+    /// Settles; false when it is not quiet yet and has to wait once more.
+    pub fn settle(&mut self, context: &mut Context<'_>) -> bool {
+        if !self.in_settle_queue {
+            return true;
+        }
+        let quiet = context.now.mono.since(self.last_used) >= SETTLE_AFTER && self.in_flight.is_empty();
+        if !quiet {
+            return false;
+        }
+        self.in_settle_queue = false;
+        let (head, trim) = (self.head, self.trim_target().max(self.trimmed));
+        let (mut unmarked, mut stored) = (Vec::new(), Vec::new());
+        for member in &mut self.members {
+            for device in &mut member.devices {
+                let key = DeviceKey { user: member.user, device: device.device };
+                if device.cursor > device.stored {
+                    stored.push((key, device.cursor));
+                }
+                if device.marked && device.cursor == head {
+                    device.marked = false;
+                    unmarked.push(key);
+                }
+            }
+        }
+        if unmarked.is_empty() && stored.is_empty() && trim == self.trimmed {
+            return true;
+        }
+        let request = Request::Settle {
+            conversation: context.id,
+            acknowledged: stored.clone(),
+            unmark: unmarked.clone(),
+            trim,
+        };
+        self.ask(context, request);
+        self.in_flight.push_back(InFlight::Settle { trim, unmarked, stored });
+        true
+    }
+
+    /// Whether it may leave memory. Asking counts as the clock's hand passing over it.
+    pub fn may_go(&mut self) -> bool {
+        let quiet = self.in_flight.is_empty()
+            && self.line.is_empty()
+            && self.barrier == Barrier::Open
+            && !self.in_settle_queue;
+        !std::mem::take(&mut self.used_since) && quiet
+    }
+}
+
+impl Member {
+    /// Up to where a device of theirs has acknowledged, durably.
+    pub fn delivered(&self) -> Seq {
+        self.devices.iter().map(|device| device.stored).max().unwrap_or(Seq::ZERO)
+    }
+}
+
+impl Device {
+    pub fn new(device: DeviceId, cursor: Seq, marked: bool) -> Self {
+        Device { device, cursor, stored: cursor, issued: cursor, marked, own: Vec::new() }
+    }
+
+    /// The device has everything up to `seq`; what follows directly and came from itself it has too.
+    pub fn advance(&mut self, seq: Seq) {
+        self.cursor = self.cursor.max(seq);
+        let passed = self.own.iter().take_while(|own| {
+            let follows = **own <= self.cursor.next();
+            if follows {
+                self.cursor = self.cursor.max(**own);
+            }
+            follows
+        });
+        let passed = passed.count();
+        self.own.drain(..passed);
+        self.issued = self.issued.max(self.cursor);
+    }
+}

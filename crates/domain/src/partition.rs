@@ -1,0 +1,145 @@
+//! One partition: one `match` says what is done about each input.
+
+use model::limits::{RECEIPTS_MEMBERS_MAX, RESIDENT_CONVERSATIONS_MAX};
+use model::{DeviceKey, HashKey, Mono, Now};
+use store::{Reply, Request};
+
+use crate::chat::Chat;
+use crate::effect::{Answer, Effect, Effects, Push, Refusal, Ticket};
+use crate::input::{Input, Origin};
+use crate::sessions::Sessions;
+
+/// What an operator may set.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Conversations kept in memory by one partition.
+    pub residents_max: usize,
+    /// Receipts are not sent in conversations with more members than this.
+    pub receipts_members_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { residents_max: RESIDENT_CONVERSATIONS_MAX, receipts_members_max: RECEIPTS_MEMBERS_MAX }
+    }
+}
+
+/// How much is in a partition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Live sessions.
+    pub sessions: usize,
+    /// Known devices.
+    pub devices: usize,
+    /// Conversations in memory.
+    pub conversations: usize,
+    /// Sessions with something on its way to them.
+    pub flights: usize,
+}
+
+/// The unit of single-writer state.
+pub struct Partition {
+    chat: Chat,
+    sessions: Sessions,
+}
+
+impl Partition {
+    /// Empty: devices are made known with [`Partition::know`] before the first input.
+    pub fn new(hash_key: HashKey, settings: Settings) -> Self {
+        Partition {
+            chat: Chat::new(hash_key, settings.residents_max, settings.receipts_members_max),
+            sessions: Sessions::new(hash_key),
+        }
+    }
+
+    /// Learns at start of a device, and in how many conversations it is marked pending.
+    pub fn know(&mut self, device: DeviceKey, pending: u32) {
+        self.sessions.know(device, pending);
+    }
+
+    /// How much is in it.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            sessions: self.sessions.live(),
+            devices: self.sessions.known(),
+            conversations: self.chat.resident(),
+            flights: self.sessions.in_flight(),
+        }
+    }
+
+    /// When [`Partition::tick`] next has something to do.
+    pub fn next_deadline(&self) -> Option<Mono> {
+        self.chat.next_deadline()
+    }
+
+    /// Does what is due.
+    pub fn tick(&mut self, now: Now, out: &mut Effects) {
+        self.chat.tick(now, out);
+    }
+
+    /// Decides about one input.
+    pub fn handle(&mut self, now: Now, input: Input, out: &mut Effects) {
+        match input {
+            Input::Connect { origin, connection, device } => {
+                self.sessions.connect(origin, connection, device, now.wall, out)
+            }
+            Input::Disconnect { connection, device } => self.sessions.disconnect(connection, device),
+            Input::ListConversations { origin, user } => {
+                let request = Request::ListConversations { user };
+                out.push(Effect::Ask { ticket: Ticket::Conversations(origin), request });
+            }
+            Input::Chat { conversation, act } => self.chat.handle(now, conversation, act, out),
+            Input::Deliver(delivery) => self.sessions.deliver(&delivery, out),
+            Input::Acknowledged { device, conversation, cursor } => {
+                self.sessions.acknowledged(device, conversation, cursor, out);
+            }
+            Input::Unmarked { devices } => self.sessions.unmarked(&devices),
+            Input::Receipt { conversation, user, delivered, read, users, except } => {
+                let push = Push::Receipt { conversation, user, delivered, read };
+                self.sessions.push(&users, Some(except), &push, out);
+            }
+            Input::Pass { conversation, from, payload, users } => {
+                let push = Push::Passing { conversation, from, payload };
+                self.sessions.push(&users, Some(from), &push, out);
+            }
+            Input::Changed { summary, event, users } => self.sessions.changed(&users, &summary, event, out),
+            Input::Stored { ticket, reply } => self.handle_stored(now, ticket, reply, out),
+        }
+    }
+
+    fn handle_stored(&mut self, now: Now, ticket: Ticket, reply: Reply, out: &mut Effects) {
+        match (ticket, reply) {
+            (Ticket::Conversation(id), reply) => self.chat.handle_stored(now, id, reply, out),
+            (Ticket::Register { origin, connection, device }, Reply::Registered { fresh, conversations }) => {
+                self.sessions.handle_registered(origin, connection, device, fresh, conversations, out);
+            }
+            (Ticket::Register { origin, connection, device }, reply) => {
+                let why = if reply == Reply::ReadOnly {
+                    Refusal::ReadOnly
+                } else {
+                    Refusal::Internal("the device could not be registered")
+                };
+                self.sessions.handle_not_registered(origin, connection, device, why, out);
+            }
+            (Ticket::Pending { connection, device }, Reply::Pending(records)) => {
+                self.sessions.handle_pending(connection, device, records, out);
+            }
+            (Ticket::Page { connection, device, conversation }, Reply::Page(entries)) => {
+                self.sessions.handle_page(connection, device, conversation, entries, out);
+            }
+            (Ticket::Conversations(origin), Reply::Conversations(list)) => {
+                answer(origin, Ok(Answer::Conversations(list)), out);
+            }
+            (Ticket::Conversations(origin), _) => {
+                answer(origin, Err(Refusal::Internal("the store gave an answer to another question")), out);
+            }
+            (Ticket::Pending { .. } | Ticket::Page { .. }, _) => {
+                debug_assert!(false, "the store gave an answer to another question")
+            }
+        }
+    }
+}
+
+fn answer(origin: Origin, answer: Result<Answer, Refusal>, out: &mut Effects) {
+    out.push(Effect::Answer { origin, answer });
+}

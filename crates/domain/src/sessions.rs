@@ -1,0 +1,364 @@
+//! The owner of users: their devices, their live sessions, and what was pushed to each.
+//!
+//! A session that is quiet is one small entry in a table. Only while something is on its way to the device does it have a
+//! [`Flight`], from a pool, that knows for each conversation how far was pushed. The cursor itself belongs to the owner of the
+//! conversation; a flight ends when that owner has said that the device acknowledged everything.
+
+mod flight;
+
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use model::{
+    ConnectionId, ConversationId, DeviceId, DeviceKey, Entry, HashKey, Seq, ShardId, UserId, Wall,
+    partition_of_conversation,
+};
+use store::{PendingRecord, Request};
+
+use crate::devices::DeviceSet;
+use crate::effect::{Answer, CloseCause, Effect, Effects, Push, Refusal, Ticket};
+use crate::input::{Act, Delivery, Input, MembershipEvent, Origin};
+use flight::{Flight, Flights, Phase};
+
+/// One live session. At most 96 bytes is the promise; see [`SESSION_BYTES`].
+struct Session {
+    user: UserId,
+    device: DeviceId,
+    slot: u32,
+    generation: u32,
+    /// Where its flight lies in the pool, or [`flight::NONE`].
+    flight: u32,
+    shard: ShardId,
+}
+
+/// The size of a session's entry in its owner, in bytes.
+pub const SESSION_BYTES: usize = size_of::<Session>();
+const _: () = assert!(SESSION_BYTES <= 96);
+
+impl Session {
+    fn key(&self) -> DeviceKey {
+        DeviceKey { user: self.user, device: self.device }
+    }
+
+    fn connection(&self) -> ConnectionId {
+        ConnectionId { shard: self.shard, slot: self.slot, generation: self.generation }
+    }
+}
+
+/// All users of one partition.
+pub struct Sessions {
+    hash_key: HashKey,
+    devices: DeviceSet,
+    /// By the user's hash: one bucket holds all sessions of a user.
+    table: HashTable<Session>,
+    flights: Flights,
+}
+
+impl Sessions {
+    pub fn new(hash_key: HashKey) -> Self {
+        Sessions { hash_key, devices: DeviceSet::new(), table: HashTable::new(), flights: Flights::new() }
+    }
+
+    /// Learns of a device at start.
+    pub fn know(&mut self, device: DeviceKey, pending: u32) {
+        self.devices.insert(self.hash_key.device(device), pending);
+    }
+
+    pub fn live(&self) -> usize {
+        self.table.len()
+    }
+
+    pub fn known(&self) -> usize {
+        self.devices.len()
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.flights.live()
+    }
+
+    pub fn connect(
+        &mut self,
+        origin: Origin,
+        connection: ConnectionId,
+        device: DeviceKey,
+        wall: Wall,
+        out: &mut Effects,
+    ) {
+        self.replace(connection, device, out);
+        let session = Session {
+            user: device.user,
+            device: device.device,
+            slot: connection.slot,
+            generation: connection.generation,
+            flight: flight::NONE,
+            shard: connection.shard,
+        };
+        let key = self.hash_key;
+        self.table.insert_unique(key.user(device.user), session, |session| key.user(session.user));
+        match self.devices.pending(key.device(device)) {
+            Some(pending) => {
+                out.push(Effect::Answer { origin, answer: Ok(Answer::Connected) });
+                self.begin(connection, device, pending > 0, out);
+            }
+            None => {
+                self.flight_of(device, Phase::Awaiting);
+                let ticket = Ticket::Register { origin, connection, device };
+                out.push(Effect::Ask { ticket, request: Request::RegisterDevice { device, ts: wall } });
+            }
+        }
+    }
+
+    /// The older session of the device, if there is one, gives way.
+    fn replace(&mut self, connection: ConnectionId, device: DeviceKey, out: &mut Effects) {
+        let hash = self.hash_key.user(device.user);
+        if let Ok(entry) = self.table.find_entry(hash, |session| session.key() == device) {
+            let (old, _) = entry.remove();
+            self.flights.release(old.flight);
+            if old.connection() != connection {
+                out.push(Effect::Close { connection: old.connection(), cause: CloseCause::Replaced });
+            }
+        }
+    }
+
+    /// A known device's session starts: what is pending is asked for only when something may be.
+    fn begin(&mut self, connection: ConnectionId, device: DeviceKey, pending: bool, out: &mut Effects) {
+        if pending {
+            self.flight_of(device, Phase::Awaiting);
+            let ticket = Ticket::Pending { connection, device };
+            out.push(Effect::Ask { ticket, request: Request::ListPending { device } });
+        } else {
+            out.push(Effect::Push { connection, push: Push::CaughtUp });
+        }
+    }
+
+    pub fn disconnect(&mut self, connection: ConnectionId, device: DeviceKey) {
+        let hash = self.hash_key.user(device.user);
+        let found = self
+            .table
+            .find_entry(hash, |session| session.key() == device && session.connection() == connection);
+        if let Ok(entry) = found {
+            let (old, _) = entry.remove();
+            self.flights.release(old.flight);
+        }
+    }
+
+    pub fn handle_registered(
+        &mut self,
+        origin: Origin,
+        connection: ConnectionId,
+        device: DeviceKey,
+        fresh: bool,
+        conversations: Vec<PendingRecord>,
+        out: &mut Effects,
+    ) {
+        let fingerprint = self.hash_key.device(device);
+        self.devices.insert(fingerprint, conversations.len() as u32);
+        for record in &conversations {
+            let act = Act::DeviceAdded { device, cursor: record.cursor };
+            out.push(Effect::Mail {
+                to: partition_of_conversation(&self.hash_key, record.conversation),
+                input: Input::Chat { conversation: record.conversation, act },
+            });
+        }
+        if self.session(device, connection).is_none() {
+            return;
+        }
+        out.push(Effect::Answer { origin, answer: Ok(Answer::Connected) });
+        if fresh {
+            self.handle_pending(connection, device, conversations, out);
+        } else {
+            // An older session of this device asked first, and the answer to that one named the conversations.
+            let ticket = Ticket::Pending { connection, device };
+            out.push(Effect::Ask { ticket, request: Request::ListPending { device } });
+        }
+    }
+
+    /// The store could not make the device known, so there is no session.
+    pub fn handle_not_registered(
+        &mut self,
+        origin: Origin,
+        connection: ConnectionId,
+        device: DeviceKey,
+        why: Refusal,
+        out: &mut Effects,
+    ) {
+        if self.session(device, connection).is_some() {
+            self.disconnect(connection, device);
+            out.push(Effect::Answer { origin, answer: Err(why) });
+            out.push(Effect::Close { connection, cause: CloseCause::Refused(why) });
+        }
+    }
+
+    pub fn handle_pending(
+        &mut self,
+        connection: ConnectionId,
+        device: DeviceKey,
+        records: Vec<PendingRecord>,
+        out: &mut Effects,
+    ) {
+        let Some(index) = self.session(device, connection) else { return };
+        self.flights.at(index).handle_pending(&records);
+        self.pump(connection, device, index, out);
+    }
+
+    pub fn handle_page(
+        &mut self,
+        connection: ConnectionId,
+        device: DeviceKey,
+        conversation: ConversationId,
+        entries: Vec<Entry>,
+        out: &mut Effects,
+    ) {
+        let Some(index) = self.session(device, connection) else { return };
+        if index == flight::NONE {
+            return;
+        }
+        self.flights.at(index).handle_page(conversation, entries, |entry| {
+            out.push(Effect::Push { connection, push: Push::Entry { conversation, entry: Arc::new(entry) } });
+        });
+        self.pump(connection, device, index, out);
+    }
+
+    /// Counts the marks, and tells the live sessions of every user named.
+    pub fn deliver(&mut self, delivery: &Delivery, out: &mut Effects) {
+        for device in &delivery.marked {
+            self.devices.mark(self.hash_key.device(*device));
+        }
+        let Delivery { conversation, entry, except, .. } = delivery;
+        for user in delivery.users.iter() {
+            for session in self.table.iter_hash_mut(self.hash_key.user(*user)) {
+                if session.user != *user {
+                    continue;
+                }
+                let own = *except == Some(session.key());
+                if session.flight == flight::NONE {
+                    if own {
+                        // It has the entry, and its cursor passes over it in the owner of the conversation.
+                        continue;
+                    }
+                    session.flight = self.flights.take(Phase::Live);
+                }
+                if self.flights.at(session.flight).deliver(*conversation, entry, own) {
+                    let push = Push::Entry { conversation: *conversation, entry: Arc::clone(entry) };
+                    out.push(Effect::Push { connection: session.connection(), push });
+                }
+                let (connection, key, index) = (session.connection(), session.key(), session.flight);
+                fetch(&mut self.flights, connection, key, index, out);
+            }
+        }
+    }
+
+    pub fn acknowledged(
+        &mut self,
+        device: DeviceKey,
+        conversation: ConversationId,
+        cursor: Seq,
+        out: &mut Effects,
+    ) {
+        let hash = self.hash_key.user(device.user);
+        let Some(session) = self.table.find(hash, |session| session.key() == device) else { return };
+        let (connection, index) = (session.connection(), session.flight);
+        if index != flight::NONE {
+            self.flights.at(index).acknowledged(conversation, cursor);
+            self.pump(connection, device, index, out);
+        }
+    }
+
+    pub fn unmarked(&mut self, devices: &[DeviceKey]) {
+        for device in devices {
+            self.devices.unmark(self.hash_key.device(*device));
+        }
+    }
+
+    /// Pushes something to every live session of some users, except one device.
+    pub fn push(&mut self, users: &[UserId], except: Option<DeviceKey>, push: &Push, out: &mut Effects) {
+        for user in users {
+            for session in self.table.iter_hash(self.hash_key.user(*user)) {
+                if session.user == *user && except != Some(session.key()) {
+                    out.push(Effect::Push { connection: session.connection(), push: push.clone() });
+                }
+            }
+        }
+    }
+
+    /// Tells live sessions of a changed conversation; who was removed gets nothing of it any more.
+    pub fn changed(
+        &mut self,
+        users: &[UserId],
+        summary: &Arc<model::ConversationSummary>,
+        event: MembershipEvent,
+        out: &mut Effects,
+    ) {
+        let push = Push::Conversation { summary: Arc::clone(summary), event };
+        self.push(users, None, &push, out);
+        if event != MembershipEvent::Removed {
+            return;
+        }
+        for user in users {
+            let sessions: Vec<_> = self
+                .table
+                .iter_hash(self.hash_key.user(*user))
+                .filter(|session| session.user == *user && session.flight != flight::NONE)
+                .map(|session| (session.connection(), session.key(), session.flight))
+                .collect();
+            for (connection, device, index) in sessions {
+                self.flights.at(index).forget(summary.id);
+                self.pump(connection, device, index, out);
+            }
+        }
+    }
+
+    /// Asks for the next page if there is room, says so when the device has caught up, and lets the flight go at its end.
+    fn pump(&mut self, connection: ConnectionId, device: DeviceKey, index: u32, out: &mut Effects) {
+        if index == flight::NONE {
+            return;
+        }
+        fetch(&mut self.flights, connection, device, index, out);
+        if self.flights.at(index).take_caught_up() {
+            out.push(Effect::Push { connection, push: Push::CaughtUp });
+        }
+        if self.flights.at(index).is_over() {
+            self.drop_flight(device);
+        }
+    }
+
+    /// The flight index of a session, when the device's session is on this connection.
+    fn session(&self, device: DeviceKey, connection: ConnectionId) -> Option<u32> {
+        self.table
+            .find(self.hash_key.user(device.user), |session| session.key() == device)
+            .filter(|session| session.connection() == connection)
+            .map(|session| session.flight)
+    }
+
+    fn flight_of(&mut self, device: DeviceKey, phase: Phase) {
+        let index = self.flights.take(phase);
+        let hash = self.hash_key.user(device.user);
+        let session =
+            self.table.find_mut(hash, |session| session.key() == device).expect("the session was just made");
+        session.flight = index;
+    }
+
+    fn drop_flight(&mut self, device: DeviceKey) {
+        let hash = self.hash_key.user(device.user);
+        if let Some(session) = self.table.find_mut(hash, |session| session.key() == device) {
+            self.flights.release(session.flight);
+            session.flight = flight::NONE;
+        }
+    }
+}
+
+/// Asks the store for the next page of a device that is behind, when its window has room and no page is on its way.
+fn fetch(flights: &mut Flights, connection: ConnectionId, device: DeviceKey, index: u32, out: &mut Effects) {
+    let flight: &mut Flight = flights.at(index);
+    if let Some(page) = flight.next_page() {
+        let ticket = Ticket::Page { connection, device, conversation: page.conversation };
+        let request = Request::ReadLog {
+            conversation: page.conversation,
+            after: page.after,
+            up_to: page.up_to,
+            limit: page.limit,
+            bytes_max: page.bytes_max,
+        };
+        out.push(Effect::Ask { ticket, request });
+    }
+}
