@@ -1,0 +1,61 @@
+//! The process's and the thread's descriptors as such: how many there may be, and who shares the table.
+
+use std::fmt;
+
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::thread::UnshareFlags;
+
+/// The kernel refused a table of its own to this thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnshareError(pub Errno);
+
+impl fmt::Display for UnshareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this thread could not get a descriptor table of its own")
+    }
+}
+
+impl std::error::Error for UnshareError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// Gives the calling thread a descriptor table of its own: a copy of what is open now, after which neither side
+/// sees what the other opens or closes. Refused (`EPERM`) by some container profiles; going on with the shared table
+/// is then correct, only slower.
+///
+/// # Safety
+///
+/// A descriptor opened after this call exists in this thread only. Every value that owns or borrows one (a
+/// [`Reactor`](crate::Reactor), a `File`, a `TcpStream`) must be made, used and dropped in this thread: elsewhere the same
+/// number is another file or none. Descriptors opened before exist on both sides, and closing one side's leaves the
+/// other's open, so call this before the process opens what it wants to be able to close.
+pub unsafe fn unshare_files() -> Result<(), UnshareError> {
+    // SAFETY: what CLONE_FILES does to other owners of descriptors is the caller's promise above.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }.map_err(UnshareError)
+}
+
+/// How many descriptors one table may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DescriptorLimit {
+    /// The soft limit that was in force before; `None` is "no limit".
+    pub soft_before: Option<u64>,
+    /// The soft limit now in force.
+    pub now: Option<u64>,
+    /// The hard limit, which only a privileged process can raise.
+    pub hard: Option<u64>,
+}
+
+/// Raises the soft limit to the hard one. When the kernel refuses, `now` says that nothing changed.
+pub fn raise_descriptor_limit() -> DescriptorLimit {
+    let before = getrlimit(Resource::Nofile);
+    let mut raised = before;
+    raised.current = before.maximum;
+    let now = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => raised.current,
+        Err(_) => before.current,
+    };
+    DescriptorLimit { soft_before: before.current, now, hard: before.maximum }
+}

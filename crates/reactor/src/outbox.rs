@@ -1,0 +1,111 @@
+//! Output that sockets did not take yet, in chunks that exist only while there is some.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+/// One page: what a slow reader with little to read costs.
+const CHUNK_BYTES: usize = 4 * 1024;
+/// Empty chunks kept for the next socket that stalls.
+const IDLE_CHUNKS_MAX: usize = 64;
+/// Chunks given to the kernel at once.
+pub(crate) const SLICES_MAX: usize = 64;
+
+#[derive(Debug, Default)]
+struct Outbox {
+    chunks: VecDeque<Vec<u8>>,
+    /// Bytes of the first chunk that have gone out.
+    sent: usize,
+    bytes: usize,
+}
+
+/// The outboxes of all sockets of a reactor, by the index a slot remembers.
+#[derive(Debug, Default)]
+pub(crate) struct Outboxes {
+    outboxes: Vec<Outbox>,
+    vacant: Vec<u32>,
+    idle_chunks: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Outboxes {
+    /// Bytes waiting in all of them.
+    pub fn total_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn open(&mut self) -> u32 {
+        self.vacant.pop().unwrap_or_else(|| {
+            self.outboxes.push(Outbox::default());
+            (self.outboxes.len() - 1) as u32
+        })
+    }
+
+    /// Drops what waits and frees the index.
+    pub fn close(&mut self, index: u32) {
+        let outbox = &mut self.outboxes[index as usize];
+        self.bytes -= outbox.bytes;
+        let mut chunks = std::mem::take(outbox).chunks;
+        while let Some(chunk) = chunks.pop_front() {
+            keep(&mut self.idle_chunks, chunk);
+        }
+        self.vacant.push(index);
+    }
+
+    pub fn bytes(&self, index: u32) -> usize {
+        self.outboxes[index as usize].bytes
+    }
+
+    pub fn push(&mut self, index: u32, mut bytes: &[u8]) {
+        let outbox = &mut self.outboxes[index as usize];
+        outbox.bytes += bytes.len();
+        self.bytes += bytes.len();
+        while !bytes.is_empty() {
+            let room = outbox.chunks.back().map_or(0, |chunk| CHUNK_BYTES - chunk.len());
+            if room == 0 {
+                let chunk = self.idle_chunks.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES));
+                outbox.chunks.push_back(chunk);
+                continue;
+            }
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            if let Some(chunk) = outbox.chunks.back_mut() {
+                chunk.extend_from_slice(now);
+            }
+            bytes = later;
+        }
+    }
+
+    /// Fills `slices` with what waits longest, and says how many there are.
+    pub fn slices<'a>(&'a self, index: u32, slices: &mut [IoSlice<'a>; SLICES_MAX]) -> usize {
+        let outbox = &self.outboxes[index as usize];
+        let mut count = 0;
+        for (place, chunk) in slices.iter_mut().zip(&outbox.chunks) {
+            *place = IoSlice::new(if count == 0 { &chunk[outbox.sent..] } else { chunk });
+            count += 1;
+        }
+        count
+    }
+
+    /// Forgets the first `count` bytes, which have gone out; returns how many are left.
+    pub fn consume(&mut self, index: u32, count: usize) -> usize {
+        let outbox = &mut self.outboxes[index as usize];
+        outbox.bytes -= count;
+        self.bytes -= count;
+        outbox.sent += count;
+        while let Some(first) = outbox.chunks.front()
+            && outbox.sent >= first.len()
+        {
+            outbox.sent -= first.len();
+            if let Some(chunk) = outbox.chunks.pop_front() {
+                keep(&mut self.idle_chunks, chunk);
+            }
+        }
+        outbox.bytes
+    }
+}
+
+fn keep(idle: &mut Vec<Vec<u8>>, mut chunk: Vec<u8>) {
+    if idle.len() < IDLE_CHUNKS_MAX {
+        chunk.clear();
+        idle.push(chunk);
+    }
+}
