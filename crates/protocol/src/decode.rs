@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use model::limits::{NESTING_MAX, SYNC_LIMIT_MAX};
+use model::limits::SYNC_LIMIT_MAX;
 use model::{ClientId, ConversationId, Seq};
 
 use crate::read::{Fault, Field, Source};
@@ -124,7 +124,7 @@ fn find_id<'a>(source: &mut impl Source<'a>, id: &mut Option<RequestId>) -> Resu
             }
             seen = true;
         } else {
-            source.skip(NESTING_MAX - 1)?;
+            source.skip(1)?;
         }
     }
     Ok(())

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use model::Payload;
+use model::limits::NESTING_MAX;
 
 use crate::{ErrorCode, Refusal};
 
@@ -39,8 +40,9 @@ pub(crate) trait Source<'a> {
     fn uuid(&mut self) -> Result<[u8; 16], Fault>;
     /// Bytes that become a payload, with one allocation.
     fn payload(&mut self, bytes_max: usize) -> Result<Payload, Fault>;
-    /// Passes over a value of any kind, of which `nesting_max` levels may be open at once. Never recurses.
-    fn skip(&mut self, nesting_max: usize) -> Result<(), Fault>;
+    /// Passes over a value of any kind that stands within `outside` open levels. Never recurses; gives up when more
+    /// than [`NESTING_MAX`] levels are open in all.
+    fn skip(&mut self, outside: usize) -> Result<(), Fault>;
 }
 
 /// What is wrong with a command, and where. On the failing path only, so it may allocate; one word in a result.
@@ -103,8 +105,8 @@ impl Fault {
         Fault::new(ErrorCode::TooLarge, format!("{bytes} bytes are more than the {bytes_max} allowed"))
     }
 
-    pub fn too_deep(nesting_max: usize) -> Fault {
-        let mut fault = Fault::value(format!("nested deeper than {nesting_max} levels"));
+    pub fn too_deep() -> Fault {
+        let mut fault = Fault::value(format!("nested deeper than {NESTING_MAX} levels"));
         fault.0.too_deep = true;
         fault
     }

@@ -192,15 +192,15 @@ impl<'a> Source<'a> for Reader<'a> {
         Ok(Payload::from(bytes))
     }
 
-    fn skip(&mut self, nesting_max: usize) -> Result<(), Fault> {
+    fn skip(&mut self, outside: usize) -> Result<(), Fault> {
         // Items still to come in each open level; a tag counts as a level of one item.
         let mut left = [0_u64; NESTING_MAX];
         let mut open = 0;
         loop {
             let more = self.pass_over_head()?;
             if more > 0 {
-                if open == nesting_max.min(NESTING_MAX) {
-                    return Err(Fault::too_deep(nesting_max));
+                if outside + open >= NESTING_MAX {
+                    return Err(Fault::too_deep());
                 }
                 left[open] = more;
                 open += 1;

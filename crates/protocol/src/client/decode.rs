@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use model::limits::NESTING_MAX;
 use model::{
     Body, Change, ClientId, ConversationId, ConversationKind, ConversationSummary, DeviceId, DeviceKey,
     Entry, Payload, Seq, Span, UserId, Wall,
@@ -95,7 +94,7 @@ impl<'a> Items<'a> {
 }
 
 fn ignore<'a>(source: &mut impl Source<'a>) -> Result<(), Fault> {
-    source.skip(NESTING_MAX)
+    source.skip(1)
 }
 
 fn incoming<'a>(source: &mut impl Source<'a>) -> Result<Incoming<'a>, Fault> {

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use model::limits::NESTING_MAX;
 use model::{Payload, UserId};
 
 use super::base64;
@@ -302,7 +303,7 @@ impl<'a> Source<'a> for Reader<'a> {
     }
 
     /// Counts brackets and does not pair them: what is skipped is thrown away.
-    fn skip(&mut self, nesting_max: usize) -> Result<(), Fault> {
+    fn skip(&mut self, outside: usize) -> Result<(), Fault> {
         let mut open = 0;
         loop {
             match self.peek() {
@@ -312,8 +313,8 @@ impl<'a> Source<'a> for Reader<'a> {
                 Some(b'{' | b'[') => {
                     open += 1;
                     self.at += 1;
-                    if open > nesting_max {
-                        return Err(Fault::too_deep(nesting_max));
+                    if outside + open > NESTING_MAX {
+                        return Err(Fault::too_deep());
                     }
                     continue;
                 }
