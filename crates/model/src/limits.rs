@@ -48,6 +48,22 @@ pub const PAGE_BYTES_MAX: usize = 512 * 1024;
 /// Longest a `client_id` is remembered after its message (default).
 pub const IDEMPOTENCY_WINDOW: Span = Span::seconds(7 * 24 * 3600);
 
+/// Connections of one shard that have not said who they are (default).
+pub const UNAUTHENTICATED_MAX: usize = 8_192;
+/// The same, from one address (default).
+pub const UNAUTHENTICATED_PER_ADDRESS_MAX: usize = 1_024;
+/// Upgrades a second that one shard admits, on average (default): above what a core can do, so that only a herd meets it.
+pub const ADMISSION_PER_SECOND: u32 = 20_000;
+/// Upgrades that one shard admits at once (default).
+pub const ADMISSION_BURST: u32 = 20_000;
+/// Earliest and latest moment at which a client is asked to come back (default).
+pub const RECONNECT_WINDOW: (Span, Span) = (Span(500), Span::seconds(10));
+/// How long a closing connection may take to read its last words.
+pub const LINGER: Span = Span::seconds(3);
+/// Every connection is looked at once in this time, for pings, expiry and stalls.
+pub const SWEEP_ROUND: Span = Span::seconds(2);
+/// A connection that took nothing of what waits for it for this long is a slow consumer.
+pub const STALL_DEADLINE: Span = Span::seconds(60);
 /// Commands one connection may send in a burst; then `COMMANDS_PER_SECOND` of them a second.
 pub const COMMANDS_BURST: u32 = 2_000;
 /// Commands a second one connection may send, on average.

@@ -1,0 +1,207 @@
+//! The table of connections: one small record each, in the slots of the reactor.
+//!
+//! ```text
+//!  accept           upgrade                `connect`              close
+//! ────────▶ Head ───────────▶ Upgraded ───────────────▶ Open ───────────────▶ Closing ──▶ (free)
+//!             │ not the socket path: handed over, free    at any time, with a reason
+//! ```
+
+use std::net::IpAddr;
+
+use auth::{Identity, SessionId};
+use model::{ConnectionId, DeviceId, DeviceKey, Mono, ShardId, UserId, Wall};
+use protocol::Encoding;
+use websocket::{Receiver, RequestReader};
+
+/// What a connection awaits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Nobody: the slot is free.
+    Free,
+    /// The end of its request head.
+    Head,
+    /// Its `connect`.
+    Upgraded,
+    /// Commands.
+    Open,
+    /// The peer's close.
+    Closing,
+}
+
+/// What is only known of a connection before it is open. It exists until the session stands.
+#[derive(Debug)]
+pub struct Opening {
+    pub address: IpAddr,
+    pub reader: RequestReader,
+    pub head: Vec<u8>,
+    /// From `Authorization` of the upgrade.
+    pub identity: Option<Identity>,
+    /// The session to name in the reply to `connect`.
+    pub session: Option<SessionId>,
+    /// It counts among those that have not said who they are.
+    pub counted: bool,
+}
+
+/// One connection. At most 64 bytes is the promise; see [`CONNECTION_BYTES`].
+#[derive(Debug)]
+pub struct Connection {
+    pub receiver: Receiver,
+    pub opening: Option<Box<Opening>>,
+    user: UserId,
+    device: DeviceId,
+    pub generation: u32,
+    /// When the token expires, in seconds of Unix time.
+    expires: u32,
+    /// When something last came, in seconds.
+    pub last_seen: u32,
+    /// The moment up to which commands have used up the allowed rate, in milliseconds.
+    pub rate: u32,
+    /// Bytes that wait for the socket.
+    pub unsent: u32,
+    pub phase: Phase,
+    pub encoding: Encoding,
+    /// Sweeps in a row that found bytes waiting and none taken.
+    pub stalled: u8,
+    pub flags: u8,
+}
+
+/// The size of a connection's record, in bytes.
+pub const CONNECTION_BYTES: usize = size_of::<Connection>();
+const _: () = assert!(CONNECTION_BYTES <= 64);
+
+/// `token_expiring` was pushed.
+pub const EXPIRY_TOLD: u8 = 1;
+/// Pings sent since something last came: two bits.
+pub const PINGS_SHIFT: u8 = 1;
+const PINGS_MASK: u8 = 0b110;
+
+impl Connection {
+    const fn free() -> Self {
+        Connection {
+            receiver: Receiver::new(),
+            opening: None,
+            user: UserId([0; 16]),
+            device: DeviceId(0),
+            generation: 0,
+            expires: 0,
+            last_seen: 0,
+            rate: 0,
+            unsent: 0,
+            phase: Phase::Free,
+            encoding: Encoding::Json,
+            stalled: 0,
+            flags: 0,
+        }
+    }
+
+    /// Whose it is, once that is known.
+    pub fn device(&self) -> DeviceKey {
+        DeviceKey { user: self.user, device: self.device }
+    }
+
+    pub fn set_device(&mut self, device: DeviceKey) {
+        self.user = device.user;
+        self.device = device.device;
+    }
+
+    /// The first moment at which the session is over. Whole seconds, as tokens have them.
+    pub fn expires(&self) -> Wall {
+        Wall(u64::from(self.expires) * 1_000)
+    }
+
+    pub fn set_expires(&mut self, at: Wall) {
+        self.expires = u32::try_from(at.0 / 1_000).unwrap_or(u32::MAX);
+        self.flags &= !EXPIRY_TOLD;
+    }
+
+    /// Something came.
+    pub fn seen(&mut self, now: Mono) {
+        self.last_seen = seconds(now);
+        self.flags &= !PINGS_MASK;
+    }
+
+    pub fn pings(&self) -> u8 {
+        (self.flags & PINGS_MASK) >> PINGS_SHIFT
+    }
+
+    pub fn count_ping(&mut self) {
+        let pings = (self.pings() + 1).min(3);
+        self.flags = self.flags & !PINGS_MASK | pings << PINGS_SHIFT;
+    }
+}
+
+/// Seconds of the monotonic clock, as records keep them: 136 years.
+pub fn seconds(now: Mono) -> u32 {
+    (now.0 / 1_000) as u32
+}
+
+/// All connections of a shard.
+pub struct Table {
+    shard: ShardId,
+    all: Vec<Connection>,
+    live: usize,
+}
+
+impl Table {
+    pub fn new(shard: ShardId) -> Self {
+        Table { shard, all: Vec::new(), live: 0 }
+    }
+
+    pub fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Slots ever used: a sweep goes over these.
+    pub fn slots(&self) -> usize {
+        self.all.len()
+    }
+
+    pub fn open(&mut self, slot: u32, address: IpAddr, now: Mono) -> &mut Connection {
+        let index = slot as usize;
+        while self.all.len() <= index {
+            self.all.push(Connection::free());
+        }
+        self.live += 1;
+        let connection = &mut self.all[index];
+        debug_assert_eq!(connection.phase, Phase::Free, "slot {slot} was given out twice");
+        let generation = connection.generation;
+        *connection = Connection { generation, phase: Phase::Head, ..Connection::free() };
+        connection.seen(now);
+        connection.opening = Some(Box::new(Opening {
+            address,
+            reader: RequestReader::new(),
+            head: Vec::new(),
+            identity: None,
+            session: None,
+            counted: true,
+        }));
+        connection
+    }
+
+    /// The slot is free; who had it is never reached through it again.
+    pub fn free(&mut self, slot: u32) {
+        let connection = &mut self.all[slot as usize];
+        if connection.phase != Phase::Free {
+            self.live -= 1;
+            let generation = connection.generation.wrapping_add(1);
+            *connection = Connection { generation, ..Connection::free() };
+        }
+    }
+
+    pub fn at(&mut self, slot: u32) -> &mut Connection {
+        &mut self.all[slot as usize]
+    }
+
+    pub fn get(&mut self, slot: u32) -> Option<&mut Connection> {
+        self.all.get_mut(slot as usize).filter(|connection| connection.phase != Phase::Free)
+    }
+
+    /// The tenant an id means, if it still has the slot.
+    pub fn find(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.get(id.slot).filter(|connection| connection.generation == id.generation)
+    }
+
+    pub fn id(&self, slot: u32) -> ConnectionId {
+        ConnectionId { shard: self.shard, slot, generation: self.all[slot as usize].generation }
+    }
+}
