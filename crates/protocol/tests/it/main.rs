@@ -6,6 +6,7 @@ mod random;
 mod allocations;
 mod appendix_a;
 mod commands;
+mod documented;
 mod framing;
 mod mutations;
 mod outgoing;
