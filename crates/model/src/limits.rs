@@ -58,8 +58,6 @@ pub const ADMISSION_PER_SECOND: u32 = 20_000;
 pub const ADMISSION_BURST: u32 = 20_000;
 /// Earliest and latest moment at which a client is asked to come back (default).
 pub const RECONNECT_WINDOW: (Span, Span) = (Span(500), Span::seconds(10));
-/// How long a closing connection may take to read its last words.
-pub const LINGER: Span = Span::seconds(3);
 /// Every connection is looked at once in this time, for pings, expiry and stalls.
 pub const SWEEP_ROUND: Span = Span::seconds(2);
 /// A connection that took nothing of what waits for it for this long is a slow consumer.

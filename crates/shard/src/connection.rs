@@ -24,7 +24,7 @@ pub enum Phase {
     Upgraded,
     /// Commands.
     Open,
-    /// The peer's close.
+    /// Being closed, later in this turn.
     Closing,
 }
 

@@ -30,7 +30,7 @@ pub enum Event<'a> {
         /// How many.
         bytes: usize,
     },
-    /// The socket is closed, for whatever reason; the slot is free again.
+    /// The connection is over, for whatever reason: it broke, or it was closed as asked. The slot is free again.
     Gone {
         /// Which.
         slot: u32,
@@ -64,7 +64,7 @@ pub struct Actions {
     pub output: Vec<u8>,
     /// What goes where, in order.
     pub writes: Vec<Write>,
-    /// Connections to close, after their writes.
+    /// Connections to close, after their writes; [`Event::Gone`] is then told for each.
     pub closes: Vec<(u32, Close)>,
     /// Connections that are not ours, with the bytes read so far. The slot is free at once.
     pub handed_over: Vec<(u32, Vec<u8>)>,
@@ -104,7 +104,7 @@ pub struct Write {
 /// How a connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Close {
-    /// Send what waits, then close our side; [`Event::Gone`] follows when the peer has closed too.
+    /// When what waits has been sent.
     AfterFlush,
     /// At once.
     Now,

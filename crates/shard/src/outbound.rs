@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::num::NonZeroU64;
 
 use domain::CloseCause;
-use model::limits::{LINGER, OUTBOX_BYTES_MAX, OUTBOX_PASSING_BYTES_MAX};
+use model::limits::{OUTBOX_BYTES_MAX, OUTBOX_PASSING_BYTES_MAX};
 use model::{Body, ConnectionId, Span};
 use protocol::{
     Answer, CloseCode, Connected, ConversationPush, Disconnect, Encoding, ErrorCode, Page, Passing, Push,
@@ -200,12 +200,9 @@ impl Core {
         }
         self.counters.count(Metric::Closed);
         self.gone(slot);
-        let now = self.now.mono;
         let connection = self.table.at(slot);
         connection.phase = Phase::Closing;
         connection.opening = None;
-        let generation = connection.generation;
-        self.sweep.await_gone(now + LINGER, slot, generation);
         self.actions.closes.push((slot, how));
     }
 }

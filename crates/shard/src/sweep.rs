@@ -34,8 +34,6 @@ struct Drain {
 pub(crate) struct Sweep {
     /// Those that have not connected; first-in first-out, since all have equally long.
     connects: VecDeque<Deadline>,
-    /// Those that are closing, likewise.
-    closing: VecDeque<Deadline>,
     next: Mono,
     cursor: usize,
     drain: Option<Drain>,
@@ -43,21 +41,11 @@ pub(crate) struct Sweep {
 
 impl Sweep {
     pub fn new(now: Mono) -> Self {
-        Sweep {
-            connects: VecDeque::new(),
-            closing: VecDeque::new(),
-            next: now + SWEEP_ROUND,
-            cursor: 0,
-            drain: None,
-        }
+        Sweep { connects: VecDeque::new(), next: now + SWEEP_ROUND, cursor: 0, drain: None }
     }
 
     pub fn await_connect(&mut self, at: Mono, slot: u32, generation: u32) {
         self.connects.push_back(Deadline { at, slot, generation });
-    }
-
-    pub fn await_gone(&mut self, at: Mono, slot: u32, generation: u32) {
-        self.closing.push_back(Deadline { at, slot, generation });
     }
 
     pub fn drain(&mut self, now: Mono, until: Mono) {
@@ -70,15 +58,14 @@ impl Sweep {
 
     /// When there is next something to do.
     pub fn next(&self, connections: usize) -> Mono {
-        let fronts =
-            [self.connects.front(), self.closing.front()].into_iter().flatten().map(|deadline| deadline.at);
+        let front = self.connects.front().map(|deadline| deadline.at);
         let sweep = (connections > 0).then_some(self.next);
         let drain = self.drain.as_ref().map(|drain| drain.next);
-        fronts.chain(sweep).chain(drain).min().unwrap_or(Mono(u64::MAX))
+        front.into_iter().chain(sweep).chain(drain).min().unwrap_or(Mono(u64::MAX))
     }
 
-    fn pop_due(line: &mut VecDeque<Deadline>, now: Mono) -> Option<Deadline> {
-        if line.front().is_some_and(|deadline| deadline.at <= now) { line.pop_front() } else { None }
+    fn pop_connect_due(&mut self, now: Mono) -> Option<Deadline> {
+        self.connects.pop_front_if(|deadline| deadline.at <= now)
     }
 }
 
@@ -87,7 +74,6 @@ impl Shard {
         let now = self.core.now.mono;
         self.core.tick_partitions();
         self.core.expire_connects(now);
-        self.core.expire_closing(now);
         if self.core.sweep.next <= now {
             self.sweep_slice(now);
         }
@@ -101,10 +87,6 @@ impl Shard {
         let to = slots.min(from + SLICE);
         for slot in from..to {
             self.core.inspect(slot as u32, now);
-            let connection = self.core.table.at(slot as u32);
-            if connection.phase == Phase::Closing {
-                connection.receiver.discard(&mut self.pool);
-            }
         }
         let slices = slots.div_ceil(SLICE).max(1) as u64;
         self.core.sweep.cursor = if to == slots { 0 } else { to };
@@ -114,7 +96,7 @@ impl Shard {
 
 impl Core {
     fn expire_connects(&mut self, now: Mono) {
-        while let Some(Deadline { slot, generation, .. }) = Sweep::pop_due(&mut self.sweep.connects, now) {
+        while let Some(Deadline { slot, generation, .. }) = self.sweep.pop_connect_due(now) {
             let Some(connection) =
                 self.table.get(slot).filter(|connection| connection.generation == generation)
             else {
@@ -126,14 +108,6 @@ impl Core {
                     self.close(slot, CloseCode::ConnectTimeout, "no valid connect came in time")
                 }
                 Phase::Free | Phase::Open | Phase::Closing => {}
-            }
-        }
-    }
-
-    fn expire_closing(&mut self, now: Mono) {
-        while let Some(Deadline { slot, generation, .. }) = Sweep::pop_due(&mut self.sweep.closing, now) {
-            if self.table.get(slot).is_some_and(|connection| connection.generation == generation) {
-                self.actions.closes.push((slot, Close::Now));
             }
         }
     }
@@ -187,7 +161,6 @@ impl Core {
         let slices_left = (drain.until.since(now).0 / DRAIN_SLICE.0).max(1) as usize;
         let count = (slots - drain.cursor).div_ceil(slices_left);
         let (from, to) = (drain.cursor, drain.cursor + count);
-        // When all are closed it only waits for those that linger.
         drain.cursor = to;
         drain.next = if to == slots { Mono(u64::MAX) } else { now + DRAIN_SLICE };
         for slot in from..to {
