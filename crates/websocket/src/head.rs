@@ -150,3 +150,19 @@ pub(crate) fn lists(value: &[u8], token: &str) -> bool {
 pub(crate) fn ascii(value: &[u8]) -> Option<&str> {
     if value.is_ascii() { std::str::from_utf8(value).ok() } else { None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_fed_one_at_a_time_are_each_looked_at_once() {
+        let head = [b'x'; HEAD_BYTES_MAX];
+        let mut scan = LineScan::new();
+        for len in 1..HEAD_BYTES_MAX {
+            assert_eq!(usize::from(scan.scanned), len - 1, "the look begins at the new byte");
+            assert_eq!(scan.next(&head[..len]), Line::Incomplete);
+        }
+        assert_eq!(scan.next(&head), Line::StartTooLong);
+    }
+}
