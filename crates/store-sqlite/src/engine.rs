@@ -1,0 +1,294 @@
+//! The engine: one transaction a batch, and what to do when the disk refuses.
+//!
+//! Owns begin, commit, roll-back, checkpoints and the decision what is fatal. Deliberately knows no single request.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use model::{DeviceKey, HashKey};
+use rusqlite::{Connection, OpenFlags, ffi};
+use store::{Engine, Fatal, Reply, Request};
+
+use crate::directory::{self, Lock};
+use crate::execute::Tables;
+use crate::gauges::Gauges;
+use crate::open::{self, OpenError};
+use crate::schema::{self, PAGE_BYTES};
+use crate::statements::Prepared;
+use crate::trouble::Trouble;
+
+/// What an operator, or a test, may choose.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Bytes of the database kept in memory.
+    pub cache_bytes: usize,
+    /// The write-ahead log is copied into the database file whenever it has grown by so much. More makes that rarer and longer.
+    pub checkpoint_bytes: u64,
+    /// Conversations remembered so that a message needs no look-up (about 100 bytes each).
+    pub conversations_max: usize,
+    /// Most pages the database file may have; `None` is SQLite's own limit.
+    pub pages_max: Option<u32>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            cache_bytes: 64 << 20,
+            checkpoint_bytes: 16 << 20,
+            conversations_max: 1 << 17,
+            pages_max: None,
+        }
+    }
+}
+
+/// The store in a data directory.
+pub struct SqliteStore {
+    tables: Tables,
+    gauges: Arc<Gauges>,
+    state: State,
+    hash_key: HashKey,
+    file: PathBuf,
+    /// The log is copied when it has so many pages.
+    checkpoint_at: u64,
+    checkpoint_pages: u64,
+    // Declared last: the right to the directory goes after the connection.
+    _lock: Lock,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// No transaction is open, and memory agrees with the tables.
+    Between,
+    /// A batch is being carried out. Whoever finds this before a batch comes after a panic.
+    Within,
+    /// Something fatal happened; nothing is done any more.
+    Failed,
+}
+
+impl SqliteStore {
+    /// Opens the store of a directory, which is made if need be, and brings its schema up to date. Refuses at once when another process has
+    /// it open.
+    ///
+    /// The whole file is not looked through here, not even after a crash, when everybody waits for the server: every page is
+    /// checked when it is read ([`OpenError::Damaged`] or [`Fatal`] then), and [`crate::check`] reads all of them.
+    pub fn open(directory: &Path, options: &Options) -> Result<Self, OpenError> {
+        directory::create(directory)
+            .map_err(|source| OpenError::Directory { directory: directory.to_path_buf(), source })?;
+        let lock = Lock::take(directory).map_err(|error| OpenError::lock(directory, error))?;
+        open::create(directory, schema::VERSION)?;
+        let file = directory::database(directory);
+        open::recognise(&file)?;
+        let trouble = |trouble| OpenError::trouble(&file, trouble);
+        let connection = open::connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(trouble)?;
+        set_up(&connection, options).map_err(trouble)?;
+        open::bring_up_to_date(&connection, &file)?;
+        Self::start(connection, file.clone(), lock, options).map_err(trouble)
+    }
+
+    fn start(connection: Connection, file: PathBuf, lock: Lock, options: &Options) -> Result<Self, Trouble> {
+        let hash_key = hash_key(&connection)?;
+        let gauges = Arc::new(Gauges::default());
+        gauges.opened(fs::metadata(&file).map_or(0, |metadata| metadata.len()));
+        // SAFETY: the gauges live in the store, which drops the connection first.
+        unsafe {
+            let told = Arc::as_ptr(&gauges).cast_mut().cast();
+            ffi::sqlite3_wal_hook(connection.handle(), Some(note_log_pages), told);
+        }
+        let prepared = Prepared::new(connection)?;
+        let checkpoint_pages = (options.checkpoint_bytes / PAGE_BYTES as u64).max(1);
+        Ok(SqliteStore {
+            tables: Tables::new(prepared, hash_key, options.conversations_max),
+            gauges,
+            state: State::Between,
+            hash_key,
+            file,
+            checkpoint_at: checkpoint_pages,
+            checkpoint_pages,
+            _lock: lock,
+        })
+    }
+
+    /// The secret this store's server hashes ids with, made with the store.
+    pub fn hash_key(&self) -> HashKey {
+        self.hash_key
+    }
+
+    /// Numbers about the engine, to be read from any thread.
+    pub fn gauges(&self) -> Arc<Gauges> {
+        Arc::clone(&self.gauges)
+    }
+
+    /// Carries out all requests in one transaction.
+    fn run(&mut self, batch: &[Request], replies: &mut Vec<Reply>) -> Result<(), Trouble> {
+        self.tables.statements().begin.execute(())?;
+        for request in batch {
+            replies.push(self.tables.execute(request)?);
+        }
+        self.tables.write_moves()?;
+        self.tables.statements().commit.execute(())?;
+        Ok(())
+    }
+
+    /// Answers a batch that the disk has no room for.
+    fn refuse(&mut self, batch: &[Request], replies: &mut Vec<Reply>) -> Result<(), Trouble> {
+        self.gauges.refused();
+        for request in batch {
+            let reply = if request.writes() { Reply::ReadOnly } else { self.tables.execute(request)? };
+            replies.push(reply);
+        }
+        Ok(())
+    }
+
+    /// Undoes what a batch did to tables and memory.
+    fn roll_back(&mut self) -> Result<(), Trouble> {
+        self.tables.forget();
+        // After some errors SQLite has rolled back by itself.
+        if !self.tables.prepared.connection().is_autocommit() {
+            self.tables.statements().roll_back.execute(())?;
+        }
+        Ok(())
+    }
+
+    /// Copies the write-ahead log into the database file when it has grown long.
+    ///
+    /// SQLite would do so by itself after a commit, and would not say when a sync fails in it; that must end the process (S1).
+    fn checkpoint_if_due(&mut self) -> Result<(), Trouble> {
+        if self.gauges.log_pages() < self.checkpoint_at {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let copied: Result<(u64, u64), Trouble> = self
+            .tables
+            .statements()
+            .checkpoint
+            .query_row((), |row| Ok((row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64)))
+            .map_err(|error| self.tried(error.into()));
+        match copied {
+            // The next commit starts the log anew.
+            Ok((pages, copied)) if pages == copied => self.checkpoint_at = self.checkpoint_pages,
+            // Somebody still reads an older state (a backup, a check): go on and try again later.
+            Ok((pages, _)) => self.checkpoint_at = pages + self.checkpoint_pages,
+            Err(trouble) if trouble.is_no_room() => self.checkpoint_at += self.checkpoint_pages,
+            Err(trouble) => return Err(trouble),
+        }
+        let database_bytes = fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
+        self.gauges.checkpointed(began.elapsed(), database_bytes);
+        Ok(())
+    }
+
+    /// Adds what the system said to what SQLite said.
+    fn tried(&self, trouble: Trouble) -> Trouble {
+        match trouble {
+            // SAFETY: the handle is open.
+            Trouble::Sqlite(error, _) => Trouble::Sqlite(error, unsafe {
+                ffi::sqlite3_system_errno(self.tables.prepared.connection().handle())
+            }),
+            damaged @ Trouble::Damaged(_) => damaged,
+        }
+    }
+
+    /// Remembers that nothing may be acknowledged any more.
+    fn fail(&mut self, trouble: Trouble) -> Fatal {
+        self.state = State::Failed;
+        trouble.into()
+    }
+
+    /// Makes sure that a batch starts from what is durable.
+    fn enter(&mut self) -> Result<(), Trouble> {
+        match self.state {
+            State::Between => {}
+            State::Within => self.roll_back()?,
+            State::Failed => return Err(Trouble::damaged("the store has failed before")),
+        }
+        self.state = State::Within;
+        Ok(())
+    }
+}
+
+impl Engine for SqliteStore {
+    fn commit(&mut self, batch: &[Request], replies: &mut Vec<Reply>) -> Result<(), Fatal> {
+        self.enter().map_err(|trouble| self.fail(trouble))?;
+        let (first, began) = (replies.len(), Instant::now());
+        if let Err(trouble) = self.run(batch, replies) {
+            let trouble = self.tried(trouble);
+            if !trouble.is_no_room() {
+                return Err(self.fail(trouble));
+            }
+            replies.truncate(first);
+            self.roll_back()
+                .and_then(|()| self.refuse(batch, replies))
+                .map_err(|trouble| self.fail(trouble))?;
+        } else if batch.iter().any(Request::writes) {
+            self.gauges.committed(began.elapsed());
+            self.checkpoint_if_due().map_err(|trouble| self.fail(trouble))?;
+        }
+        self.state = State::Between;
+        Ok(())
+    }
+
+    fn devices(&mut self, each: &mut dyn FnMut(DeviceKey, u32)) -> Result<(), Fatal> {
+        self.enter().map_err(|trouble| self.fail(trouble))?;
+        if let Err(trouble) = self.tables.statements().unmark_caught_up.execute(()) {
+            // Marks that are not needed do no harm, so a full disk is no reason not to start.
+            let trouble = self.tried(trouble.into());
+            if !trouble.is_no_room() {
+                return Err(self.fail(trouble));
+            }
+            self.roll_back().map_err(|trouble| self.fail(trouble))?;
+        }
+        self.tables.devices(each).map_err(|trouble| self.fail(trouble))?;
+        self.state = State::Between;
+        Ok(())
+    }
+}
+
+impl Drop for SqliteStore {
+    /// Leaves a database without a log, so that the next start has nothing to recover. Not after something fatal: the log must be left
+    /// as the failure left it. What goes wrong here loses nothing, the log is still there.
+    fn drop(&mut self) {
+        if self.state == State::Failed || self.roll_back().is_err() {
+            return;
+        }
+        let _ = self.tables.prepared.connection().pragma_query(None, "wal_checkpoint(TRUNCATE)", |_| Ok(()));
+    }
+}
+
+/// What only the connection that serves needs.
+fn set_up(connection: &Connection, options: &Options) -> Result<(), Trouble> {
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", (), |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(Trouble::damaged(format!("the write-ahead log cannot be turned on, the mode is {mode}")));
+    }
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    // Deleted messages are overwritten where that costs no more writing.
+    connection.query_row("PRAGMA secure_delete = FAST", (), |_| Ok(()))?;
+    connection.pragma_update(None, "cache_size", -((options.cache_bytes / 1024) as i64))?;
+    if let Some(pages) = options.pages_max {
+        connection.pragma_update(None, "max_page_count", pages)?;
+    }
+    Ok(())
+}
+
+fn hash_key(connection: &Connection) -> Result<HashKey, Trouble> {
+    connection
+        .query_row("SELECT value FROM meta WHERE key = 'hash_key'", (), |row| row.get(0))
+        .map(HashKey)
+        .map_err(Trouble::from)
+}
+
+/// SQLite calls this after each commit.
+unsafe extern "C" fn note_log_pages(
+    gauges: *mut c_void,
+    _connection: *mut ffi::sqlite3,
+    _schema: *const c_char,
+    pages: c_int,
+) -> c_int {
+    // SAFETY: `start` gave the gauges, which live longer than the connection.
+    let gauges = unsafe { &*gauges.cast::<Gauges>() };
+    gauges.logged(pages.max(0) as u64);
+    ffi::SQLITE_OK
+}

@@ -1,0 +1,227 @@
+//! From a data directory to an open connection.
+//!
+//! Owns what must be true of a file before anything is served from it, and how every connection is set up. Deliberately knows
+//! no request.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{error, fmt};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::checksum::CHECKSUM_BYTES;
+use crate::directory::{self, LockError};
+use crate::trouble::Trouble;
+use crate::{schema, vfs};
+
+/// Why a data directory cannot be used.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The directory, or a file in it that is not the database, cannot be made or used.
+    Directory {
+        /// Which.
+        directory: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another process uses it.
+    InUse {
+        /// Which directory.
+        directory: PathBuf,
+        /// The other process, if it can be told.
+        pid: Option<u32>,
+    },
+    /// There is nothing in the directory.
+    Missing {
+        /// The file that is not there.
+        file: PathBuf,
+    },
+    /// The file is no database of throng.
+    NotOurs {
+        /// Which file.
+        file: PathBuf,
+    },
+    /// The file was written by a newer throng.
+    Newer {
+        /// Which file.
+        file: PathBuf,
+        /// The version of its tables.
+        found: u32,
+        /// The newest version this program knows.
+        known: u32,
+    },
+    /// The file is not what was written.
+    Damaged {
+        /// Which file.
+        file: PathBuf,
+        /// How it showed.
+        source: Box<dyn error::Error + Send + Sync>,
+    },
+    /// The file cannot be opened, read or written.
+    Database {
+        /// Which file.
+        file: PathBuf,
+        /// Why.
+        source: Box<dyn error::Error + Send + Sync>,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Directory { directory, .. } => {
+                write!(f, "the data directory {} cannot be used", directory.display())
+            }
+            OpenError::InUse { directory, pid: Some(pid) } => write!(
+                f,
+                "the data directory {} is in use by process {pid}; stop it or choose another directory",
+                directory.display()
+            ),
+            OpenError::InUse { directory, pid: None } => write!(
+                f,
+                "the data directory {} is in use by another process; stop it or choose another directory",
+                directory.display()
+            ),
+            OpenError::Missing { file } => write!(f, "there is no database at {}", file.display()),
+            OpenError::NotOurs { file } => write!(
+                f,
+                "{} was not made by throng; move it away or choose another data directory",
+                file.display()
+            ),
+            OpenError::Newer { file, found, known } => write!(
+                f,
+                "{} has schema version {found} and this program knows versions up to {known}; use a newer throng",
+                file.display()
+            ),
+            OpenError::Damaged { file, .. } => {
+                write!(f, "{} is damaged; keep a copy of its directory and restore a backup", file.display())
+            }
+            OpenError::Database { file, .. } => write!(f, "the database {} cannot be used", file.display()),
+        }
+    }
+}
+
+impl error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            OpenError::Directory { source, .. } => Some(source),
+            OpenError::Damaged { source, .. } | OpenError::Database { source, .. } => Some(&**source),
+            OpenError::InUse { .. }
+            | OpenError::Missing { .. }
+            | OpenError::NotOurs { .. }
+            | OpenError::Newer { .. } => None,
+        }
+    }
+}
+
+impl OpenError {
+    pub(crate) fn lock(directory: &Path, error: LockError) -> OpenError {
+        let directory = directory.to_path_buf();
+        match error {
+            LockError::Taken(pid) => OpenError::InUse { directory, pid },
+            LockError::Io(source) => OpenError::Directory { directory, source },
+        }
+    }
+
+    pub(crate) fn trouble(file: &Path, trouble: Trouble) -> OpenError {
+        let (file, damage) = (file.to_path_buf(), trouble.is_damage());
+        let source = Box::new(trouble);
+        if damage { OpenError::Damaged { file, source } } else { OpenError::Database { file, source } }
+    }
+}
+
+/// Makes the database file of a directory unless it is there, up to schema version `version`. It gets its name when it is complete
+/// and durable, so a crash on the way leaves nothing that looks like a database.
+pub(crate) fn create(directory: &Path, version: u32) -> Result<(), OpenError> {
+    let file = directory::database(directory);
+    let io_error = |source| OpenError::Directory { directory: directory.to_path_buf(), source };
+    if fs::exists(&file).map_err(io_error)? {
+        return Ok(());
+    }
+    let unfinished = directory::unfinished_database(directory);
+    for leftover in [unfinished.clone(), unfinished.with_extension("new-journal")] {
+        match fs::remove_file(leftover) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error(error)),
+            _ => {}
+        }
+    }
+    let build = || -> Result<(), Trouble> {
+        let connection =
+            connect(&unfinished, OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        schema::begin(&connection)?;
+        schema::migrate(&connection, version)?;
+        connection.close().map_err(|(_, error)| error.into())
+    };
+    build().map_err(|trouble| OpenError::trouble(&unfinished, trouble))?;
+    fs::rename(&unfinished, &file).map_err(io_error)?;
+    directory::sync(directory).map_err(io_error)
+}
+
+/// Looks at the first bytes of a file, as SQLite's file format describes them, before SQLite does, which would take the missing checksums
+/// of somebody else's database for damage.
+pub(crate) fn recognise(file: &Path) -> Result<(), OpenError> {
+    let mut header = [0_u8; 100];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut header));
+    match read {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(OpenError::Missing { file: file.to_path_buf() });
+        }
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            return Err(OpenError::NotOurs { file: file.to_path_buf() });
+        }
+        Err(error) => {
+            return Err(OpenError::Database { file: file.to_path_buf(), source: Box::new(error) });
+        }
+    }
+    let number = |at: usize| u32::from_be_bytes(header[at..at + 4].try_into().expect("four bytes"));
+    if number(68) != schema::APPLICATION_ID {
+        return Err(OpenError::NotOurs { file: file.to_path_buf() });
+    }
+    if !header.starts_with(b"SQLite format 3\0") || usize::from(header[20]) != CHECKSUM_BYTES {
+        let what = Trouble::damaged("its header is not what throng wrote");
+        return Err(OpenError::trouble(file, what));
+    }
+    Ok(())
+}
+
+/// Opens a file through the checking layer, with what every connection needs.
+pub(crate) fn connect(file: &Path, flags: OpenFlags) -> Result<Connection, Trouble> {
+    vfs::register();
+    let connection =
+        Connection::open_with_flags_and_vfs(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, vfs::VFS)?;
+    connection.busy_timeout(BUSY_WAIT)?;
+    // SQLite would sync once more while closing and keep a failure to itself.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    // Notice broken cells when a page is read instead of when they are used.
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "foreign_keys", false)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // A mapped file turns a read error into a signal, and would pass the checksums by.
+    connection.pragma_update(None, "mmap_size", 0)?;
+    Ok(connection)
+}
+
+/// How long to wait for a lock that somebody else's tool holds on the file.
+const BUSY_WAIT: Duration = Duration::from_secs(2);
+
+/// Refuses what is newer than this program, then brings an older file up to date.
+pub(crate) fn bring_up_to_date(connection: &Connection, file: &Path) -> Result<(), OpenError> {
+    let migrate = || -> Result<u32, Trouble> {
+        let found = schema::version(connection)?;
+        schema::migrate(connection, schema::VERSION)?;
+        Ok(found)
+    };
+    match migrate().map_err(|trouble| OpenError::trouble(file, trouble))? {
+        found if found > schema::VERSION => {
+            Err(OpenError::Newer { file: file.to_path_buf(), found, known: schema::VERSION })
+        }
+        _ => Ok(()),
+    }
+}
