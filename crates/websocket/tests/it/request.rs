@@ -174,11 +174,7 @@ fn malformed_heads_are_refused() {
         ("http/1.1", GOOD.replace("HTTP/1.1", "http/1.1"), 400),
         ("HTTP/1.1 and more", GOOD.replace("HTTP/1.1", "HTTP/1.1 x"), 400),
         ("no version at all", GOOD.replace(" HTTP/1.1", ""), 400),
-        (
-            "two spaces",
-            GOOD.replace("GET /v1/socket", "GET  /v1/socket").replace("GET  ", "GET /v1/socket "),
-            400,
-        ),
+        ("two spaces", GOOD.replace(" HTTP/1.1", "  HTTP/1.1"), 400),
         ("bare CR in the request line", GOOD.replace(" HTTP/1.1", " HTTP/1.1\rX"), 400),
         ("POST", GOOD.replace("GET", "POST"), 405),
         ("get", GOOD.replace("GET", "get"), 405),
