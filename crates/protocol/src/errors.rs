@@ -1,8 +1,9 @@
 //! The one table of error codes and the one table of close codes.
 //!
 //! Everything that names a code is made from here: replies, REST problems, logs, metrics and `docs/errors.md`.
-//! A row is here when the server can send it, and not before. These numbers are kept for verbs that do not exist
-//! yet: 2005 `device_mismatch`, 3001 `busy`, 3002 `no_such_call`, 3003 `wrong_state`.
+//! A row is here when the server can send it, and not before. Kept for what does not exist yet are the errors 2005
+//! `device_mismatch`, 3001 `busy`, 3002 `no_such_call` and 3003 `wrong_state`, and the close codes 4403 forbidden and
+//! 4410 revoked.
 
 macro_rules! error_table {
     ($($variant:ident = $code:literal $name:literal, temporary: $temporary:literal, http: $http:literal,
@@ -119,9 +120,7 @@ error_table! {
 
 close_table! {
     Normal = 1000 "normal", comes_back: false,
-        meaning: "The client closed, and the server answers.";
-    GoingAway = 1001 "going_away", comes_back: true,
-        meaning: "The other side goes away.";
+        meaning: "The client closed with this code, and the server answers with it, as it does with any code a client closes with.";
     ProtocolError = 1002 "protocol_error", comes_back: false,
         meaning: "The client broke the WebSocket protocol: an unmasked frame, a reserved bit, a bad fragment.";
     UnsupportedData = 1003 "unsupported_data", comes_back: false,
@@ -129,23 +128,17 @@ close_table! {
     InvalidData = 1007 "invalid_data", comes_back: false,
         meaning: "A text frame that is not UTF-8.";
     PolicyViolation = 1008 "policy_violation", comes_back: false,
-        meaning: "A message in too many fragments, or whose fragments take too long.";
+        meaning: "A WebSocket message in too many fragments, or whose fragments take too long.";
     MessageTooBig = 1009 "message_too_big", comes_back: false,
         meaning: "A WebSocket message longer than any command can be.";
-    InternalError = 1011 "internal_error", comes_back: true,
-        meaning: "The server failed before it could say more.";
     BadMessage = 4400 "bad_message", comes_back: false,
         meaning: "What came cannot be read at all: ill-formed CBOR, or a first command that is not `connect`.";
     Unauthorised = 4401 "unauthorised", comes_back: false,
         meaning: "The token was refused or has expired. Come back with a valid one.";
-    Forbidden = 4403 "forbidden", comes_back: false,
-        meaning: "The token is valid, and its bearer is not let in.";
     ConnectTimeout = 4408 "connect_timeout", comes_back: false,
         meaning: "No `connect` within 10 seconds of the connection being accepted.";
     Replaced = 4409 "replaced", comes_back: false,
         meaning: "The same device has connected again; the newer connection stays.";
-    Revoked = 4410 "revoked", comes_back: false,
-        meaning: "The session was revoked.";
     RateLimited = 4429 "rate_limited", comes_back: true,
         meaning: "Far too many commands in too short a time.";
     Internal = 4500 "internal", comes_back: true,
@@ -153,7 +146,7 @@ close_table! {
     Draining = 4501 "draining", comes_back: true,
         meaning: "The server is being stopped or replaced.";
     Overloaded = 4503 "overloaded", comes_back: true,
-        meaning: "The server has more connections or work than it can take.";
+        meaning: "The server has more connections or work than it can take, or could not make the session.";
     SlowConsumer = 4504 "slow_consumer", comes_back: true,
         meaning: "The client did not read what was sent to it. What it has not acknowledged is sent again when it is back.";
     NoPong = 4505 "no_pong", comes_back: true,
