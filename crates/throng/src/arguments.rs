@@ -1,0 +1,233 @@
+//! The command line: what can be asked, and the help that says so.
+
+use std::path::PathBuf;
+
+use auth::Algorithm;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  it could not be done; the line on standard error says why
+  2  the command line or the configuration is wrong";
+
+const EXAMPLES: &str = "\
+Examples:
+  throng serve --dev                        try it: prints the address of a demo page and two tokens
+  throng config init                        write a commented configuration, throng.toml
+  throng keys generate                      make the key that signs tokens
+  throng serve --config throng.toml         serve
+  throng token --user alice --device 1      a token for one device of alice, valid for an hour
+
+Exit codes:
+  0  done
+  1  it could not be done; the line on standard error says why
+  2  the command line or the configuration is wrong";
+
+/// A messaging server for very large, mostly quiet crowds. One binary, an embedded database.
+#[derive(Debug, Parser)]
+#[command(name = "throng", version, after_help = EXAMPLES, arg_required_else_help = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What can be asked.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the server, until SIGTERM or SIGINT.
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(Serve),
+    /// Make a token for one device of one user, and print it.
+    #[command(after_help = TOKEN_EXAMPLES)]
+    Token(Token),
+    /// Make the key that signs tokens.
+    #[command(subcommand)]
+    Keys(Keys),
+    /// Write, check, show or explain the configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Check or back up the database.
+    #[command(subcommand)]
+    Db(Db),
+}
+
+const SERVE_EXAMPLES: &str = "\
+Every option of the configuration has a default, so none is needed; `throng config docs` explains them all.
+On SIGTERM the server sends its clients away, tells them when to come back, and exits 0 within 30 s.
+
+Examples:
+  throng serve --dev
+  throng serve --listen 0.0.0.0:8080 --data /var/lib/throng
+  THRONG_LOG_FORMAT=json throng serve --config /etc/throng.toml
+
+Exit codes:
+  0  stopped as told
+  1  it could not be done; the line on standard error says why
+  2  the command line or the configuration is wrong";
+
+/// `throng serve`
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Development: make a key if there is none, print tokens to try, serve a demo page at `/`.
+    #[arg(long)]
+    pub dev: bool,
+    /// Address and port for sockets and HTTP [default: 127.0.0.1:8080].
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// How many shards serve connections [default: one for each core].
+    #[arg(long, value_name = "N")]
+    pub shards: Option<String>,
+    /// Where configuration and data are.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// Where configuration and data are: the same for every command that needs them.
+#[derive(Debug, Args)]
+pub struct Place {
+    /// Configuration file in TOML [default: none].
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Folder of the database and of generated keys [default: ./throng-data].
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<String>,
+}
+
+const TOKEN_EXAMPLES: &str = "\
+The key is found as `throng serve` finds it. The token is all that goes to standard output.
+
+Examples:
+  throng token --user alice --device 1
+  throng token --user f81d4fae-7dec-11d0-a765-00a0c91e6bf6 --device 2 --ttl 10m --config throng.toml
+  TOKEN=$(throng token --user bob --device 1)
+
+Exit codes:
+  0  printed
+  1  it could not be done; the line on standard error says why
+  2  there is no key that signs, the server would refuse the token, or the command line is wrong";
+
+/// `throng token`
+#[derive(Debug, Args)]
+pub struct Token {
+    /// The user: a UUID, or any name, which becomes one.
+    #[arg(long, value_name = "USER")]
+    pub user: String,
+    /// The device: a number that is the user's own.
+    #[arg(long, value_name = "N")]
+    pub device: u32,
+    /// How long the token is valid, such as 10m, 1h or 7d.
+    #[arg(long, value_name = "TIME", default_value = "1h")]
+    pub ttl: String,
+    /// The session, a UUID or any text of at most 64 bytes [default: a new one].
+    #[arg(long, value_name = "SESSION")]
+    pub session: Option<String>,
+    /// Where configuration and data are.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// `throng keys`
+#[derive(Debug, Subcommand)]
+pub enum Keys {
+    /// Make a signing key in the folder `keys` of the data folder; an existing one is never replaced.
+    #[command(after_help = GENERATE_EXAMPLES)]
+    Generate(Generate),
+}
+
+const GENERATE_EXAMPLES: &str = "\
+With ed25519 whoever issues tokens has signing.pem, and servers need only verifying.pem. With hs256 both sides share
+one secret; checking is about thirty times cheaper.
+
+Examples:
+  throng keys generate
+  throng keys generate --algorithm hs256 --data /var/lib/throng
+
+Exit codes:
+  0  made
+  1  a key exists already, or the files cannot be made
+  2  the command line or the configuration is wrong";
+
+/// `throng keys generate`
+#[derive(Debug, Args)]
+pub struct Generate {
+    /// What kind of key.
+    #[arg(long, value_enum, default_value = "ed25519")]
+    pub algorithm: GeneratedAlgorithm,
+    /// Where configuration and data are.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// The kinds of keys throng makes.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum GeneratedAlgorithm {
+    /// A key pair: a private key that signs, a public one that checks.
+    Ed25519,
+    /// A secret that does both.
+    Hs256,
+}
+
+impl From<GeneratedAlgorithm> for Algorithm {
+    fn from(algorithm: GeneratedAlgorithm) -> Algorithm {
+        match algorithm {
+            GeneratedAlgorithm::Ed25519 => Algorithm::EdDsa,
+            GeneratedAlgorithm::Hs256 => Algorithm::Hs256,
+        }
+    }
+}
+
+/// `throng config`
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXIT_CODES)]
+pub enum ConfigCommand {
+    /// Write a commented configuration file; an existing one is never replaced.
+    #[command(after_help = EXIT_CODES)]
+    Init {
+        /// The file to write.
+        #[arg(value_name = "FILE", default_value = "throng.toml")]
+        file: PathBuf,
+    },
+    /// Find mistakes: in the file, the environment, the key files, the data folder, the address.
+    #[command(after_help = EXIT_CODES)]
+    Check {
+        /// Where configuration and data are.
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Print the value of every option and where it came from. Secrets are in files of their own and never shown.
+    #[command(after_help = EXIT_CODES)]
+    Show {
+        /// Where configuration and data are.
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Print what every option does, in Markdown.
+    Docs,
+}
+
+/// `throng db`
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXIT_CODES)]
+pub enum Db {
+    /// Check the whole database for damage.
+    #[command(after_help = EXIT_CODES)]
+    Check {
+        /// Where configuration and data are.
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Copy the database to a file, also while the server runs; an existing file is never replaced.
+    #[command(
+        after_help = "Example:\n  throng db backup /backup/throng-$(date +%F).db --data /var/lib/throng"
+    )]
+    Backup {
+        /// The file to write.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Where configuration and data are.
+        #[command(flatten)]
+        place: Place,
+    },
+}
