@@ -140,7 +140,7 @@ pub enum AcceptError {
     /// at the head of the line was dropped if that was possible; accepting goes on by itself when a socket closes, or
     /// after a second.
     Exhausted(Errno),
-    /// The listener itself is broken.
+    /// The listener itself is broken; it is paused.
     Listener(Errno),
 }
 
@@ -162,7 +162,7 @@ impl std::error::Error for AcceptError {
 }
 
 /// How long accepting rests when no descriptor was left and none is freed here: another process may have taken them.
-pub(crate) const REST: Duration = Duration::from_secs(1);
+const REST: Duration = Duration::from_secs(1);
 
 /// The listener with its reasons not to accept.
 #[derive(Debug)]
@@ -198,18 +198,24 @@ impl Door {
                 Err(Errno::AGAIN) => return Knock::Nobody,
                 Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
                     self.turn_one_away();
-                    self.resting_until = Some(Instant::now() + REST);
+                    self.rest();
                     return Knock::Failed(AcceptError::Exhausted(errno));
                 }
                 Err(
                     errno @ (Errno::BADF | Errno::INVAL | Errno::NOTSOCK | Errno::OPNOTSUPP | Errno::FAULT),
                 ) => {
+                    self.paused = true;
                     return Knock::Failed(AcceptError::Listener(errno));
                 }
                 // The connection failed before it was accepted (accept(2) lists the network errors), or a signal came.
                 Err(_) => {}
             }
         }
+    }
+
+    /// Lets the line wait.
+    pub fn rest(&mut self) {
+        self.resting_until = Some(Instant::now() + REST);
     }
 
     /// Accepts and drops the first in line, so that one client learns at once instead of waiting for nobody.

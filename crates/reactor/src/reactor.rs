@@ -94,6 +94,11 @@ impl Reactor {
         self.slots.len()
     }
 
+    /// The socket that has a slot now, lingering ones included.
+    pub fn tenant(&self, slot: u32) -> Option<SocketId> {
+        self.slots.tenant(slot)
+    }
+
     /// Bytes that wait for sockets, all together.
     pub fn queued_total(&self) -> usize {
         self.outboxes.total_bytes()

@@ -145,6 +145,12 @@ impl Slots {
         Some((slot.fd.as_ref()?, slot))
     }
 
+    /// The id of whoever has this slot now.
+    pub fn tenant(&self, slot: u32) -> Option<SocketId> {
+        let Slot { fd, generation, .. } = self.slots.get(slot as usize)?;
+        fd.as_ref().map(|_| SocketId { slot, generation: *generation })
+    }
+
     /// Vacates a slot; the descriptor and the outbox are the caller's to end.
     pub fn remove(&mut self, id: SocketId) -> Option<(OwnedFd, u32)> {
         let slot = self.slots.get_mut(id.slot as usize)?;

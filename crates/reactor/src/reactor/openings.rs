@@ -64,6 +64,13 @@ impl Reactor {
         self.arm_listener();
     }
 
+    fn rest(&mut self) {
+        if let Some(door) = &mut self.door {
+            door.rest();
+        }
+        self.arm_listener();
+    }
+
     pub(super) fn arm_listener(&mut self) {
         let Some(door) = &mut self.door else { return };
         let wish = door.should_be_armed();
@@ -90,10 +97,13 @@ impl Reactor {
                     self.arm_listener();
                     return Err(error);
                 }
-                Knock::Accepted(fd, peer) => {
-                    let id = self.insert(fd, State::default()).map_err(AcceptError::Exhausted)?;
-                    accepted.push(Accepted { id, peer });
-                }
+                Knock::Accepted(fd, peer) => match self.insert(fd, State::default()) {
+                    Ok(id) => accepted.push(Accepted { id, peer }),
+                    Err(errno) => {
+                        self.rest();
+                        return Err(AcceptError::Exhausted(errno));
+                    }
+                },
             }
         }
         Ok(())
