@@ -1,0 +1,146 @@
+//! The group commit: one thread drains what all shards ask into one transaction, commits, answers all. While one commit is in
+//! the disk, the next batch gathers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use domain::Ticket;
+use fabric::{Outbox, Port};
+use model::{PartitionId, Span, Wall};
+use store::{Engine, Reply, Request};
+
+use crate::clock::Clock;
+use crate::gauges::StoreGauges;
+use crate::parcel::Parcel;
+
+/// Blocks taken between two looks at how large the batch has become.
+const BLOCKS_MAX: usize = 16;
+/// How often old client ids are looked for.
+const FORGET_EVERY: Duration = Duration::from_secs(60);
+/// Answers in one block.
+const ITEMS_PER_BLOCK: usize = 1_024;
+
+/// The process's exit code when the store failed.
+pub const EXIT_STORE_FAILED: i32 = 74;
+
+pub struct StoreThread {
+    pub engine: Box<dyn Engine>,
+    pub port: Port<Parcel>,
+    pub gauges: Arc<StoreGauges>,
+    pub stop: Arc<AtomicBool>,
+    pub clock: Clock,
+    /// Client ids are remembered for this long.
+    pub idempotency: Span,
+    /// Requests in one transaction.
+    pub batch_max: usize,
+}
+
+/// Who asked.
+struct Address {
+    shard: usize,
+    partition: PartitionId,
+    ticket: Ticket,
+}
+
+impl StoreThread {
+    /// Runs until told to stop, and then until nothing is left to do.
+    pub fn run(mut self) {
+        let mut requests: Vec<Request> = Vec::new();
+        let mut addresses: Vec<Address> = Vec::new();
+        let mut replies: Vec<Reply> = Vec::new();
+        let mut outbox = Outbox::new(self.port.ports(), ITEMS_PER_BLOCK);
+        let mut forget_at = Instant::now() + FORGET_EVERY;
+        loop {
+            let stopping = self.stop.load(Ordering::Acquire);
+            self.gather(&mut requests, &mut addresses, &mut outbox);
+            if Instant::now() >= forget_at {
+                forget_at = Instant::now() + FORGET_EVERY;
+                let before = Wall(self.clock.now().wall.0.saturating_sub(self.idempotency.0));
+                requests.push(Request::ForgetClientIds { before });
+            }
+            if requests.is_empty() {
+                if outbox.flush(&mut self.port) > 0 {
+                    std::thread::sleep(Duration::from_micros(50));
+                } else if stopping {
+                    return;
+                } else if self.port.prepare_sleep() {
+                    std::thread::park_timeout(forget_at.saturating_duration_since(Instant::now()));
+                    self.port.awake();
+                }
+                continue;
+            }
+            self.commit(&requests, &mut replies);
+            requests.clear();
+            // A reply beyond the addresses belongs to the housekeeping.
+            for (Address { shard, partition, ticket }, reply) in addresses.drain(..).zip(replies.drain(..)) {
+                outbox.push(shard, Parcel::Stored { partition, ticket, reply });
+            }
+            outbox.flush(&mut self.port);
+        }
+    }
+
+    fn gather(
+        &mut self,
+        requests: &mut Vec<Request>,
+        addresses: &mut Vec<Address>,
+        outbox: &mut Outbox<Parcel>,
+    ) {
+        while requests.len() < self.batch_max {
+            let taken = self.port.receive(
+                &mut |shard, mut block| {
+                    for parcel in block.drain(..) {
+                        let Parcel::Ask(ask) = parcel else { continue };
+                        addresses.push(Address { shard, partition: ask.partition, ticket: ask.ticket });
+                        requests.push(ask.request);
+                    }
+                    outbox.recycle(block);
+                },
+                BLOCKS_MAX,
+            );
+            if taken == 0 {
+                return;
+            }
+        }
+    }
+
+    fn commit(&mut self, requests: &[Request], replies: &mut Vec<Reply>) {
+        let began = Instant::now();
+        self.gauges.queued.store(requests.len() as u64, Ordering::Relaxed);
+        replies.clear();
+        if let Err(fatal) = self.engine.commit(requests, replies) {
+            // Nothing of the batch was promised to anybody. Going on could acknowledge what the disk has lost.
+            tracing::error!(error = %chain(&fatal), "the store failed; stopping so that nothing is acknowledged that could be lost. Start again to recover");
+            std::process::exit(EXIT_STORE_FAILED);
+        }
+        assert_eq!(replies.len(), requests.len(), "an engine answers every request of a batch");
+        self.note_read_only(requests, replies);
+        self.gauges.batch(requests.len(), began.elapsed().as_micros() as u64);
+        self.gauges.queued.store(0, Ordering::Relaxed);
+    }
+
+    fn note_read_only(&self, requests: &[Request], replies: &[Reply]) {
+        let Some(position) = requests.iter().rposition(Request::writes) else { return };
+        let read_only = u64::from(replies[position] == Reply::ReadOnly);
+        if self.gauges.read_only.swap(read_only, Ordering::Relaxed) != read_only {
+            match read_only {
+                1 => tracing::error!(
+                    "the disk is full: sends are refused until there is space; reading goes on"
+                ),
+                _ => tracing::info!("the disk takes writes again"),
+            }
+        }
+    }
+}
+
+/// An error with what caused it.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
