@@ -25,6 +25,6 @@ EXPOSE 8080
 STOPSIGNAL SIGTERM
 # bash opens the connection, so that nothing has to be installed for this.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
-    CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /livez HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n' >&3 && read -r -t 2 _ status _ <&3 && [ \"$status\" = 200 ]"]
+    CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /livez HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -r -t 2 _ status _ <&3 && [ \"$status\" = 200 ]"]
 ENTRYPOINT ["throng"]
 CMD ["serve", "--listen", "0.0.0.0:8080", "--data", "/var/lib/throng"]

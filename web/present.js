@@ -11,17 +11,30 @@ export function summary(conversation, { outbox, names, me, openId }) {
   return {
     key: conversation.id,
     title: names.title(conversation, me),
-    last: lastWords(last, last === waiting, { names, me }),
+    face: face(conversation, me),
+    last: lastWords(last, { isWaiting: last === waiting, group: isGroup(conversation), names, me }),
     ts: last?.ts,
     unread: conversation.unread(me),
     chosen: conversation.id === openId,
   };
 }
 
-function lastWords(last, isWaiting, { names, me }) {
+function isGroup(conversation) {
+  return conversation.kind === "group";
+}
+
+/** Whose colour it has: a direct conversation looks like the other person. */
+function face(conversation, me) {
+  const others = conversation.members.filter((member) => member !== me);
+  return others.length === 1 && !isGroup(conversation) ? others[0] : conversation.id;
+}
+
+function lastWords(last, { isWaiting, group, names, me }) {
   if (last === undefined) return "No messages yet";
   if (last.system !== undefined) return systemText(last.system, names, me);
-  return (isWaiting || last.from === me ? "You: " : "") + (last.text ?? UNREADABLE);
+  const words = last.text ?? UNREADABLE;
+  if (isWaiting || last.from === me) return `You: ${words}`;
+  return group ? `${names.of(last.from)}: ${words}` : words;
 }
 
 /** Newest first; those without a message by title. */
@@ -31,13 +44,14 @@ export function byRecency(a, b) {
 
 /** The open conversation: the log in its order, then what still waits to be part of it. */
 export function detail(conversation, { outbox, names, me }) {
-  const group = conversation.kind === "group";
+  const group = isGroup(conversation);
   const committed = conversation.entries.map((entry) => entryRow(entry, conversation, { group, names, me }));
   const known = new Set(committed.map((row) => row.key));
   const waiting = outbox.of(conversation.id).map(waitingRow);
   return {
     id: conversation.id,
     title: names.title(conversation, me),
+    face: face(conversation, me),
     detail: group ? `${conversation.members.length} members` : "direct conversation",
     gone: conversation.gone,
     rows: [...committed, ...waiting.filter((row) => !known.has(row.key))],

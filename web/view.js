@@ -92,10 +92,10 @@ function makeConversation(on) {
   };
 }
 
-function updateConversation(node, { key, title, last, ts, unread, chosen }) {
+function updateConversation(node, { title, face, last, ts, unread, chosen }) {
   const button = node.firstElementChild;
   button.setAttribute("aria-current", String(chosen));
-  showAvatar(button.querySelector(".avatar"), key, title);
+  showAvatar(button.querySelector(".avatar"), face, title);
   button.querySelector(".title").textContent = title;
   button.querySelector(".last").textContent = last;
   button.querySelector(".when").textContent = when(ts);
@@ -232,7 +232,7 @@ export class View {
     const atEnd = another || list.scrollHeight - list.scrollTop - list.clientHeight < 80;
     $("pane-title").textContent = open.title;
     $("pane-detail").textContent = open.detail;
-    showAvatar($("pane-avatar"), open.id, open.title);
+    showAvatar($("pane-avatar"), open.face, open.title);
     $("text").disabled = open.gone;
     $("text").placeholder = open.gone ? "You are no longer a member" : "Message";
     reconcile(list, this.#withDays(open.rows), makeMessage(this.#on), updateMessage);

@@ -53,7 +53,15 @@ test("a row of the list has the last words, and those still waiting count as las
   const ctx = context();
   assert.equal(summary(c, ctx).last, "No messages yet");
   c.pushed({ seq: 1, from: BOB, ts: 5, client_id: "a", text: "hello" });
-  assert.deepEqual(summary(c, ctx), { key: "x", title: "Bob", last: "hello", ts: 5, unread: 1, chosen: false });
+  assert.deepEqual(summary(c, ctx), {
+    key: "x",
+    title: "Bob",
+    face: BOB,
+    last: "hello",
+    ts: 5,
+    unread: 1,
+    chosen: false,
+  });
   c.committed({ seq: 2, from: ME, ts: 6, client_id: "b", text: "hi" });
   assert.equal(summary(c, ctx).last, "You: hi");
   ctx.outbox.add({ client_id: "c", conv: "x", text: "later", ts: 7 });
@@ -79,6 +87,8 @@ test("a group names the senders, a direct conversation does not", () => {
   const group = new Conversation("x", { kind: "group", members: [ME, BOB, CAROL], entries });
   assert.equal(detail(group, context()).rows[0].from, "Bob");
   assert.equal(detail(group, context()).title, "Bob, user 33333333");
+  assert.equal(summary(group, context()).last, "Bob: hi");
+  assert.equal(summary(group, context()).face, "x");
   const direct = new Conversation("x", { kind: "direct", members: [ME, BOB], entries });
   assert.equal(detail(direct, context()).rows[0].from, undefined);
 });

@@ -64,8 +64,8 @@ pub const STEPS: &[Step] = &[
         needs: &[Need::Node],
         minutes: 2,
         work: Work::Program(|repository| {
-            let mut command = repository.command("node");
-            command.args(["--test", "web/tests/"]);
+            let mut command = repository.command("bash");
+            command.args(["-c", "node --test web/tests/*.test.js"]);
             command
         }),
     },
