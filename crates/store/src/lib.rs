@@ -3,6 +3,7 @@
 //! Owns the vocabulary between the rules and the engines, a reference engine in memory, and the conformance suite
 //! that every engine passes. Deliberately knows no engine and nothing of the rules that ask.
 
+pub mod conformance;
 mod digest;
 mod engine;
 mod memory;

@@ -1,0 +1,151 @@
+//! Cursors, read marks and the owner's housekeeping.
+
+use model::Seq;
+
+use super::*;
+
+super::named_after_functions!(
+    a_cursor_only_moves_forward,
+    a_cursor_does_not_pass_the_head,
+    only_a_device_with_a_cursor_moves,
+    many_moves_of_a_batch_end_at_the_furthest,
+    a_read_mark_only_moves_forward,
+    acknowledging_takes_no_mark_away,
+    only_the_named_devices_are_marked,
+    settling_moves_unmarks_and_trims,
+    what_is_trimmed_is_gone_and_the_head_stays,
+    trimming_never_goes_back,
+);
+
+const MINE: u8 = 2;
+
+/// Users 1 and 2 in a log of five places.
+fn five_places(subject: &mut Subject<'_>) -> ConversationId {
+    let id = two_people(subject);
+    subject.batch(&[1, 2, 3, 4].map(|number| append(id, device(1, 1), number, &[])));
+    id
+}
+
+fn a_cursor_only_moves_forward(subject: &mut Subject<'_>) {
+    let id = five_places(subject);
+    for (seq, at) in [(3, 3), (2, 3), (0, 3), (3, 3), (4, 4), (1, 4)] {
+        subject.check([(acknowledge(id, device(MINE, 1), seq), Reply::Done)]);
+        assert_eq!(subject.cursor(id, device(MINE, 1)), (at, true));
+    }
+    subject.batch(&[settle(id, &[(device(MINE, 1), 2)], &[], 0)]);
+    assert_eq!(subject.cursor(id, device(MINE, 1)), (4, true));
+    assert_eq!(subject.cursor(id, device(1, 1)), (0, true));
+}
+
+fn a_cursor_does_not_pass_the_head(subject: &mut Subject<'_>) {
+    let id = five_places(subject);
+    // The head counts at the moment of the request, not at the end of the batch.
+    subject.batch(&[acknowledge(id, device(MINE, 1), 9), append(id, device(1, 1), 9, &[])]);
+    assert_eq!(subject.cursor(id, device(MINE, 1)), (5, true));
+    subject.batch(&[settle(id, &[(device(MINE, 1), 1 << 40)], &[], 0), append(id, device(1, 1), 10, &[])]);
+    assert_eq!(subject.cursor(id, device(MINE, 1)), (6, true));
+}
+
+fn only_a_device_with_a_cursor_moves(subject: &mut Subject<'_>) {
+    let id = five_places(subject);
+    let before = subject.record(id);
+    subject.check_batch([
+        (acknowledge(id, device(MINE, 2), 3), Reply::Done),
+        (acknowledge(id, device(7, 1), 3), Reply::Done),
+        (mark_read(id, 7, 3), Reply::Done),
+    ]);
+    assert_eq!(subject.record(id), before);
+    // A device that comes after its acknowledgement in the same batch starts where it must.
+    let theirs = device(MINE, 2);
+    subject.batch(&[acknowledge(id, theirs, 5), register(theirs), append(id, device(1, 1), 8, &[])]);
+    assert_eq!(subject.cursor(id, theirs), (5, true));
+    let first = device(8, 1);
+    subject.batch(&[add(id, 8, 1), acknowledge(id, first, 7), mark_read(id, 8, 7), register(first)]);
+    assert_eq!(subject.cursor(id, first), (6, true));
+}
+
+fn many_moves_of_a_batch_end_at_the_furthest(subject: &mut Subject<'_>) {
+    let id = five_places(subject);
+    let mine = device(MINE, 1);
+    let before = subject.one(Request::ListPending { device: mine });
+    assert_eq!(before, Reply::Pending(pending(&[(id, 0, 5)])));
+    subject.batch(&[2, 5, 3].map(|seq| acknowledge(id, mine, seq)));
+    subject.batch(&[3, 1].map(|seq| mark_read(id, MINE, seq)));
+    assert_eq!(subject.record(id).members[1], member(MINE, 1, 3, &[(1, 5, true)]));
+}
+
+fn a_read_mark_only_moves_forward(subject: &mut Subject<'_>) {
+    let id = five_places(subject);
+    for (seq, at) in [(2, 2), (1, 2), (4, 4), (0, 4), (99, 5)] {
+        subject.check([(mark_read(id, MINE, seq), Reply::Done)]);
+        assert_eq!(subject.record(id).members[1].read, Seq(at));
+    }
+    assert_eq!(subject.record(id).members[0].read, Seq(0));
+    assert_eq!(subject.cursor(id, device(MINE, 1)), (0, true));
+}
+
+fn acknowledging_takes_no_mark_away(subject: &mut Subject<'_>) {
+    let id = five_places(subject);
+    let mine = device(MINE, 1);
+    subject.check([
+        (acknowledge(id, mine, 5), Reply::Done),
+        (Request::ListPending { device: mine }, Reply::Pending(pending(&[(id, 5, 5)]))),
+        (settle(id, &[], &[mine], 0), Reply::Done),
+        (Request::ListPending { device: mine }, Reply::Pending(Vec::new())),
+    ]);
+}
+
+fn only_the_named_devices_are_marked(subject: &mut Subject<'_>) {
+    let id = five_places(subject);
+    let (sender, mine, second, stranger) = (device(1, 1), device(MINE, 1), device(MINE, 2), device(7, 1));
+    subject.batch(&[register(second), register(stranger)]);
+    let all = [sender, mine, second];
+    subject.batch(&[settle(id, &all.map(|device| (device, 5)), &all, 0)]);
+    subject.check([(append(id, sender, 5, &[second, stranger, device(MINE, 9)]), appended(6))]);
+    assert_eq!(all.map(|device| subject.cursor(id, device)), [(5, false), (5, false), (5, true)]);
+    assert_eq!(subject.devices(), [(sender, 0), (mine, 0), (second, 1), (stranger, 0)]);
+}
+
+fn settling_moves_unmarks_and_trims(subject: &mut Subject<'_>) {
+    let id = five_places(subject);
+    let (sender, mine) = (device(1, 1), device(MINE, 1));
+    subject.check_batch([
+        (settle(id, &[(sender, 5), (mine, 3), (device(7, 7), 5)], &[sender, device(7, 7)], 3), Reply::Done),
+        (Request::ListPending { device: mine }, Reply::Pending(pending(&[(id, 3, 5)]))),
+        (read(id, 0, 9), Reply::Page(vec![message(4, sender, 3), message(5, sender, 4)])),
+    ]);
+    let record = subject.record(id);
+    assert_eq!((record.head, record.trimmed), (Seq(5), Seq(3)));
+    assert_eq!(record.members, [member(1, 1, 0, &[(1, 5, false)]), member(MINE, 1, 0, &[(1, 3, true)])]);
+    // Nothing to do is nothing done.
+    subject.check([(settle(id, &[], &[], 0), Reply::Done), (load(id), Reply::Conversation(Some(record)))]);
+}
+
+fn what_is_trimmed_is_gone_and_the_head_stays(subject: &mut Subject<'_>) {
+    let id = five_places(subject);
+    subject.check([
+        (settle(id, &[], &[], 5), Reply::Done),
+        (read(id, 0, u64::MAX), Reply::Page(Vec::new())),
+        (append(id, device(1, 1), 6, &[]), appended(6)),
+        (read(id, 0, u64::MAX), Reply::Page(vec![message(6, device(1, 1), 6)])),
+        (read(id, 4, 5), Reply::Page(Vec::new())),
+    ]);
+    // Trimmed and appended in one batch, and trimmed to the head that the batch made.
+    subject.check_batch([
+        (append(id, device(1, 1), 7, &[]), appended(7)),
+        (settle(id, &[], &[], 7), Reply::Done),
+        (append(id, device(1, 1), 8, &[]), appended(8)),
+    ]);
+    assert_eq!(subject.seqs(id), [8]);
+    let record = subject.record(id);
+    assert_eq!((record.head, record.trimmed), (Seq(8), Seq(7)));
+}
+
+fn trimming_never_goes_back(subject: &mut Subject<'_>) {
+    let id = five_places(subject);
+    for (trim, kept) in [(3, &[4, 5][..]), (1, &[4, 5]), (3, &[4, 5]), (4, &[5]), (9, &[])] {
+        subject.check([(settle(id, &[], &[], trim), Reply::Done)]);
+        assert_eq!(subject.seqs(id), kept);
+    }
+    assert_eq!(subject.record(id).trimmed, Seq(5));
+}
