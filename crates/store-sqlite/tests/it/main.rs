@@ -1,0 +1,3 @@
+//! The engine on SQLite, from outside.
+
+mod conformance;
