@@ -12,8 +12,6 @@ const NAMES: &[(&str, &str)] = &[
     ("UNIX_EPOCH", "time comes in as an argument"),
     ("RandomState", "randomness comes in as an argument, or no run can be repeated from its seed"),
     ("thread_local", "state belongs to one writer that is handed it"),
-    ("println", "only the edge writes to the terminal"),
-    ("eprintln", "only the edge writes to the terminal"),
 ];
 
 /// Names of locks. `fabric` carries mail between threads and is the one pure room that may know them.
@@ -125,7 +123,6 @@ mod tests {
             "struct S(RwLock<u8>);",
             "use std::collections::HashMap;",
             "use std::collections::{BTreeSet, HashSet};",
-            "fn f() { println!(\"x\") }",
             "use std::env;",
         ] {
             assert_eq!(lines(source, false), [1], "{source}");

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::process::Service;
+use crate::process::{self, Service};
 use crate::repository::Repository;
 
 /// From its start until it answers.
@@ -41,8 +41,13 @@ pub fn start(repository: &Repository) -> Result<Server, String> {
     let _ = fs::remove_dir_all(&data);
     let complain = |error: std::io::Error| format!("cannot start the server: {error}");
     fs::create_dir_all(&data).map_err(complain)?;
+    // Others sign their tokens with a secret, so the key is not the pair that `--dev` would make by itself.
+    let program = binary.to_string_lossy();
+    let mut generate = repository.command(&program);
+    generate.args(["keys", "generate", "--algorithm", "hs256", "--data"]).arg(&data);
+    process::run(generate, START_LIMIT).outcome?;
     let listen = free_address().map_err(complain)?;
-    let mut command = repository.command(&binary.to_string_lossy());
+    let mut command = repository.command(&program);
     command.args(["serve", "--dev", "--shards", "2", "--listen", &listen.to_string(), "--data"]).arg(&data);
     let mut service = Service::start(command).map_err(complain)?;
     let end = Instant::now() + START_LIMIT;
@@ -55,7 +60,7 @@ pub fn start(repository: &Repository) -> Result<Server, String> {
         }
         thread::sleep(ASK_EVERY);
     }
-    let secret = data.join("dev.secret");
+    let secret = data.join("keys/signing.secret");
     Ok(Server { address: format!("http://{listen}"), secret, data, _service: service })
 }
 

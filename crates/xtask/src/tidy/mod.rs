@@ -56,7 +56,9 @@ fn check_files(files: &[TextFile]) -> Vec<Finding> {
 
 /// Written by a tool, or by others: not ours to tidy.
 fn is_made(path: &str) -> bool {
-    path.ends_with(".lock") || path.ends_with("package-lock.json") || path.starts_with("LICENSE-")
+    const ENDINGS: [&str; 2] = [".lock", "package-lock.json"];
+    const STARTS: [&str; 3] = ["LICENSE-", "fuzz/seeds/", "bench/results/"];
+    ENDINGS.iter().any(|ending| path.ends_with(ending)) || STARTS.iter().any(|start| path.starts_with(start))
 }
 
 /// Words that are wrong in every file. In pieces, so that this file does not contain them.
