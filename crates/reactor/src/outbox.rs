@@ -109,3 +109,62 @@ fn keep(idle: &mut Vec<Vec<u8>>, mut chunk: Vec<u8>) {
         idle.push(chunk);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: [usize; 6] = [1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES, 300_000];
+
+    fn waiting(outboxes: &Outboxes, index: u32) -> Vec<u8> {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let count = outboxes.slices(index, &mut slices);
+        slices[..count].iter().flat_map(|slice| slice.iter().copied()).collect()
+    }
+
+    #[test]
+    fn bytes_come_out_as_they_went_in_whatever_the_sizes() {
+        for push in SIZES {
+            for consume in SIZES {
+                let mut outboxes = Outboxes::default();
+                let index = outboxes.open();
+                let mut model = VecDeque::new();
+                let mut next = 0u32;
+                for round in 0..6 {
+                    let bytes: Vec<u8> = (0..push)
+                        .map(|_| {
+                            next += 1;
+                            (next ^ (next >> 8)) as u8
+                        })
+                        .collect();
+                    outboxes.push(index, &bytes);
+                    model.extend(bytes);
+                    let out = waiting(&outboxes, index);
+                    assert!(
+                        model.iter().take(out.len()).eq(&out),
+                        "push {push}, consume {consume}, round {round}"
+                    );
+                    let count = consume.min(out.len());
+                    model.drain(..count);
+                    assert_eq!(outboxes.consume(index, count), model.len());
+                    assert_eq!((outboxes.bytes(index), outboxes.total_bytes()), (model.len(), model.len()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_closed_outbox_is_used_again_empty_and_few_chunks_are_kept() {
+        let mut outboxes = Outboxes::default();
+        let (first, second) = (outboxes.open(), outboxes.open());
+        outboxes.push(first, &[1; 1_000_000]);
+        outboxes.push(second, &[2; 10]);
+        outboxes.close(first);
+        assert_eq!(outboxes.total_bytes(), 10);
+        assert!(outboxes.idle_chunks.len() <= IDLE_CHUNKS_MAX);
+        let again = outboxes.open();
+        assert_eq!((again, waiting(&outboxes, again)), (first, Vec::new()));
+        outboxes.push(again, &[3; 2]);
+        assert_eq!((waiting(&outboxes, again), waiting(&outboxes, second)), (vec![3; 2], vec![2; 10]));
+    }
+}
