@@ -18,16 +18,19 @@ const ASK_EVERY: Duration = Duration::from_millis(50);
 pub struct Server {
     /// `http://…`, without a path.
     pub address: String,
-    /// The file with the secret its development tokens are signed with.
+    /// The file with the secret its tokens are signed with.
     pub secret: PathBuf,
-    data: PathBuf,
+    // In this order: the server ends before its folder goes.
     _service: Service,
+    _data: Folder,
 }
 
-impl Drop for Server {
+/// A folder that goes with its owner.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
     fn drop(&mut self) {
-        // Linux lets the files of a running program go; the program ends right after.
-        let _ = fs::remove_dir_all(&self.data);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -37,18 +40,17 @@ pub fn start(repository: &Repository) -> Result<Server, String> {
     if !binary.exists() {
         return Err("there is no release build; the step `build` makes it".to_owned());
     }
-    let data = std::env::temp_dir().join(format!("throng-xtask-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&data);
+    let data = Folder(std::env::temp_dir().join(format!("throng-xtask-{}", std::process::id())));
     let complain = |error: std::io::Error| format!("cannot start the server: {error}");
-    fs::create_dir_all(&data).map_err(complain)?;
+    fs::create_dir_all(&data.0).map_err(complain)?;
     // Others sign their tokens with a secret, so the key is not the pair that `--dev` would make by itself.
     let program = binary.to_string_lossy();
     let mut generate = repository.command(&program);
-    generate.args(["keys", "generate", "--algorithm", "hs256", "--data"]).arg(&data);
+    generate.args(["keys", "generate", "--algorithm", "hs256", "--data"]).arg(&data.0);
     process::run(generate, START_LIMIT).outcome?;
     let listen = free_address().map_err(complain)?;
     let mut command = repository.command(&program);
-    command.args(["serve", "--dev", "--shards", "2", "--listen", &listen.to_string(), "--data"]).arg(&data);
+    command.args(["serve", "--dev", "--shards", "2", "--listen", &listen.to_string(), "--data"]).arg(&data.0);
     let mut service = Service::start(command).map_err(complain)?;
     let end = Instant::now() + START_LIMIT;
     while !answers(listen) {
@@ -60,8 +62,8 @@ pub fn start(repository: &Repository) -> Result<Server, String> {
         }
         thread::sleep(ASK_EVERY);
     }
-    let secret = data.join("keys/signing.secret");
-    Ok(Server { address: format!("http://{listen}"), secret, data, _service: service })
+    let secret = data.0.join("keys/signing.secret");
+    Ok(Server { address: format!("http://{listen}"), secret, _service: service, _data: data })
 }
 
 /// A port that was free a moment ago.
