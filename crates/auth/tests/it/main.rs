@@ -4,5 +4,6 @@ mod claims;
 mod forge;
 mod keys;
 mod mutation;
+mod reference;
 mod tricks;
 mod vectors;

@@ -6,6 +6,7 @@ use auth::{Algorithm, Keys, VerifyingKey, verify};
 use serde_json::{Map, Value, json};
 
 use crate::forge::{CLAIMS, HEADER, IAT, after, check, keys, rules, signed};
+use crate::reference::acceptable;
 
 /// SplitMix64 (Steele, Lea, Flood, 2014).
 struct Random(u64);
@@ -91,31 +92,6 @@ fn random_changes_of_public_key_tokens_are_refused() {
             assert_eq!(taken, changed == token, "{algorithm}: {text}");
         }
     }
-}
-
-/// What the rules say about claims, written down again in the most obvious way.
-fn acceptable(claims: &Map<String, Value>, now: u64) -> bool {
-    let text = |name: &str, most: usize| {
-        claims.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty() && text.len() <= most)
-    };
-    let seconds = |name: &str| claims.get(name).and_then(Value::as_u64).filter(|&s| s <= 253_402_300_799);
-    let audience = match claims.get("aud") {
-        Some(Value::String(one)) => one == "throng",
-        Some(Value::Array(list)) => {
-            list.iter().all(Value::is_string) && list.iter().any(|one| one == "throng")
-        }
-        _ => false,
-    };
-    let (Some(iat), Some(exp)) = (seconds("iat"), seconds("exp")) else { return false };
-    text("sub", 255)
-        && text("sid", 64)
-        && claims.get("dev").and_then(Value::as_u64).is_some_and(|dev| dev <= u64::from(u32::MAX))
-        && audience
-        && (!claims.contains_key("nbf") || seconds("nbf").is_some_and(|nbf| nbf <= now + 30))
-        && iat <= now + 30
-        && exp > iat
-        && exp - iat <= 24 * 3600
-        && now < exp
 }
 
 #[test]
