@@ -5,6 +5,7 @@ use std::net::TcpListener;
 
 use super::mistake::Mistake;
 use super::settings::Config;
+use crate::failure::chain;
 use crate::keys;
 
 /// Looks at everything the configuration names. The order is the one in which `serve` would need it.
@@ -17,7 +18,7 @@ fn keys_usable(config: &Config) -> Option<Mistake> {
         Ok(_) => None,
         // Development makes its own.
         Err(keys::KeysError::None { .. }) if config.dev => None,
-        Err(error) => Some(Mistake::plain(error)),
+        Err(error) => Some(Mistake::plain(chain(&error))),
     }
 }
 

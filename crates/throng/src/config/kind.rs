@@ -2,11 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use auth::Algorithm;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::LevelFilter;
 
 /// The kind of an option, with its bounds.
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +116,7 @@ impl Kind {
             Kind::Text { bytes_max } => whole(text.len() <= *bytes_max),
             Kind::SomeText { bytes_max } => whole((1..=*bytes_max).contains(&text.len())),
             Kind::OneOf(words) => whole(words.contains(&text)),
-            Kind::LogLevel => whole(!text.is_empty() && Targets::from_str(text).is_ok()),
+            Kind::LogLevel => whole(is_log_level(text)),
             Kind::Span { min, max } => {
                 parse_span(text).filter(|span| (*min..=*max).contains(span)).map(Value::Span)
             }
@@ -265,6 +264,17 @@ fn is_origin(text: &str) -> bool {
     scheme_is_sound && host_is_sound && port_is_sound
 }
 
+/// A level, or levels by part: `info,reactor=debug`. The library would take any word for the name of a part.
+fn is_log_level(text: &str) -> bool {
+    text.split(',').all(|directive| {
+        let (part, level) = directive.split_once('=').unwrap_or(("throng", directive));
+        let names_a_part = part.chars().all(|c| c.is_ascii_alphanumeric() || "_:".contains(c));
+        let is_a_word = level.starts_with(|c: char| c.is_ascii_alphabetic());
+        let names_a_level = is_a_word && level.parse::<LevelFilter>().is_ok();
+        !part.is_empty() && names_a_part && names_a_level
+    })
+}
+
 const UNITS: [(&str, Duration); 6] = [
     ("d", Duration::from_secs(24 * 3600)),
     ("h", Duration::from_secs(3600)),
@@ -349,6 +359,25 @@ mod tests {
             "https://a b",
         ] {
             assert!(!is_origin(origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn log_levels_are_words_that_the_log_knows() {
+        for (text, known) in [
+            ("info", true),
+            ("WARN", true),
+            ("off", true),
+            ("info,reactor=debug,store_sqlite::engine=trace", true),
+            ("", false),
+            ("loud", false),
+            ("3", false),
+            ("info,", false),
+            ("reactor=", false),
+            ("=debug", false),
+            ("info reactor=debug", false),
+        ] {
+            assert_eq!(Kind::LogLevel.read(&Found::Text(text.to_owned())).is_some(), known, "{text}");
         }
     }
 

@@ -1,0 +1,66 @@
+//! Runs the real binary in a folder of its own, with an environment that sets no option but those of the test.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// A folder to run in.
+pub struct Place(TempDir);
+
+/// How a run ended.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        Place(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), content).expect("a file in the temporary folder");
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Outcome {
+        self.run_with(arguments, &[])
+    }
+
+    pub fn run_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Outcome {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        command.args(arguments).current_dir(self.0.path());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("THRONG_") {
+                command.env_remove(name);
+            }
+        }
+        let output = command.envs(environment.iter().copied()).output().expect("the binary runs");
+        Outcome {
+            code: output.status.code().expect("it ends by itself"),
+            out: String::from_utf8(output.stdout).expect("UTF-8"),
+            err: String::from_utf8(output.stderr).expect("UTF-8"),
+        }
+    }
+
+    /// The run must succeed and say nothing on standard error.
+    pub fn prints(&self, arguments: &[&str]) -> String {
+        let outcome = self.run(arguments);
+        assert_eq!((outcome.code, outcome.err.as_str()), (0, ""), "{arguments:?}");
+        outcome.out
+    }
+}
+
+/// The run must end with this code, print nothing, and say exactly these lines.
+pub fn fails(outcome: &Outcome, code: i32, lines: &[&str]) {
+    let said: Vec<&str> = outcome.err.lines().collect();
+    let expected: Vec<String> = lines.iter().map(|line| format!("throng: {line}")).collect();
+    assert_eq!(said, expected);
+    assert_eq!((outcome.code, outcome.out.as_str()), (code, ""));
+}
