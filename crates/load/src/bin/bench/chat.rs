@@ -1,0 +1,235 @@
+//! Durable messages a second: pairs, each message acknowledged to the sender after the commit and by the receiving device.
+//!
+//! Closed loop: a sender sends its next message when the receipt for its last one has come, so every message counted has been
+//! committed, answered, delivered, acknowledged durably by the other device, and that told to the sender.
+
+use std::time::Duration;
+
+use load::{Context, Fleet, FleetOptions, Latencies, Said, Scenario, Server, ServerOptions};
+use model::{ClientId, ConversationId, Payload, Seq};
+use protocol::client::Incoming;
+use protocol::{Answer, Command, Push, RequestId};
+
+/// Bytes of ciphertext in a message, so that a frame has about the 220 bytes of the echo.
+const PAYLOAD_BYTES: usize = 140;
+
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    let pairs: usize = super::option(arguments, "--pairs", 1_000)?;
+    let rounds: usize = super::option(arguments, "--rounds", 5)?;
+    let seconds: u64 = super::option(arguments, "--seconds", 4)?;
+    let shards: u16 = super::option(arguments, "--shards", 2)?;
+    let window: usize = super::option(arguments, "--window", 1)?;
+    let encoding = super::encoding(arguments, "json")?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let settings = vec![
+        ("THRONG_CONNECTIONS_UNAUTHENTICATED_PER_ADDRESS_MAX", "8192".to_owned()),
+        ("THRONG_COMMANDS_PER_SECOND", "1000".to_owned()),
+    ];
+    let server = Server::start(&ServerOptions { shards, data: folder.path().to_owned(), settings })?;
+    let conversations: Vec<ConversationId> =
+        (0..pairs).map(|pair| server.direct(2 * pair, 2 * pair + 1)).collect::<Result<_, _>>()?;
+    let tokens: Vec<String> = (0..2 * pairs).map(|user| server.token(user)).collect();
+    let options = FleetOptions { server: server.address, encoding, connecting_max: 256, first_source: 0 };
+    let mut fleet = Fleet::new(options, tokens).map_err(|error| error.to_string())?;
+    let mut chat = Chat::new(&conversations, window);
+    let all = fleet
+        .run(&mut chat, Duration::from_secs(60), |fleet, _| {
+            fleet.open() == 2 * pairs || !fleet.failures().is_empty()
+        })
+        .map_err(|error| error.to_string())?;
+    if !all || fleet.open() != 2 * pairs {
+        return Err(format!("{} of {} connected: {:?}", fleet.open(), 2 * pairs, fleet.failures().first()));
+    }
+    println!(
+        "{pairs} pairs, {encoding:?}, window {window}, {shards} shards; each round: {seconds} s of chat, {seconds} s of echo"
+    );
+    let mut ratios = Vec::new();
+    for round in 1..=rounds {
+        let (committed, batches, cpu) = numbers(&server)?;
+        chat.begin(&mut fleet);
+        let began = fleet.elapsed();
+        fleet
+            .run(&mut chat, Duration::from_secs(seconds), |fleet, _| !fleet.failures().is_empty())
+            .map_err(|error| error.to_string())?;
+        let time = (fleet.elapsed() - began).as_secs_f64();
+        let mut done = std::mem::take(&mut chat.done);
+        let drained = chat.finish(&mut fleet)?;
+        let (committed_after, batches_after, cpu_after) = numbers(&server)?;
+        let echo = super::echo::round_trips_per_second(pairs.min(256), Duration::from_secs(seconds))?;
+        let rate = done.count() as f64 / time;
+        let (messages, commits) = (committed_after - committed, batches_after - batches);
+        println!(
+            "round {round}: {rate:.0} messages/s, echo {echo:.0} round trips/s, ratio {:.3}; p50 {:.1} ms, p95 {:.1} ms, p99 {:.1} ms; \
+             {:.0} commits/s, {:.0} messages/commit, server {:.0} µs CPU a message ({drained} more after the clock)",
+            rate / echo,
+            done.quantile(0.5).as_secs_f64() * 1e3,
+            done.quantile(0.95).as_secs_f64() * 1e3,
+            done.quantile(0.99).as_secs_f64() * 1e3,
+            commits / time,
+            messages / commits.max(1.0),
+            (cpu_after - cpu).as_micros() as f64 / messages.max(1.0),
+        );
+        ratios.push(rate / echo);
+    }
+    if let Some(violation) = chat.violations.first() {
+        return Err(format!("{} violations, the first: {violation}", chat.violations.len()));
+    }
+    ratios.sort_by(f64::total_cmp);
+    super::verdict("chat", ratios[ratios.len() / 2], "of the echo rate", false, 0.33);
+    Ok(())
+}
+
+fn numbers(server: &Server) -> Result<(f64, f64, Duration), String> {
+    let committed = server.metric("throng_messages_committed_total")?;
+    let batches = server.metric("throng_store_batches_total")?;
+    Ok((committed, batches, server.cpu()?))
+}
+
+/// The state of all pairs: client `2 p` sends to client `2 p + 1`.
+pub struct Chat {
+    pairs: Vec<Pair>,
+    window: usize,
+    running: bool,
+    payload: Payload,
+    pub done: Latencies,
+    pub violations: Vec<String>,
+    next: u64,
+}
+
+struct Pair {
+    conversation: ConversationId,
+    /// When each message on its way was sent, oldest first.
+    sent: std::collections::VecDeque<(u64, Duration)>,
+    /// The place of each message that was answered, and when it was sent.
+    answered: std::collections::VecDeque<(Seq, Duration)>,
+    /// The last place the receiver saw.
+    seen: Seq,
+}
+
+impl Chat {
+    pub fn new(conversations: &[ConversationId], window: usize) -> Self {
+        let pair = |conversation: &ConversationId| Pair {
+            conversation: *conversation,
+            sent: Default::default(),
+            answered: Default::default(),
+            seen: Seq(1),
+        };
+        Chat {
+            pairs: conversations.iter().map(pair).collect(),
+            window,
+            running: false,
+            payload: Payload::from(vec![0xa5; PAYLOAD_BYTES]),
+            done: Latencies::default(),
+            violations: Vec::new(),
+            next: 0,
+        }
+    }
+
+    pub fn begin(&mut self, fleet: &mut Fleet) {
+        self.running = true;
+        let (pairs, window) = (self.pairs.len(), self.window);
+        fleet.prompt(|context| {
+            for pair in 0..pairs {
+                for _ in 0..window {
+                    self.send(context, pair);
+                }
+            }
+        });
+    }
+
+    /// Lets no new message start, and waits for those that are on their way.
+    pub fn finish(&mut self, fleet: &mut Fleet) -> Result<usize, String> {
+        self.running = false;
+        let quiet = fleet
+            .run(self, Duration::from_secs(20), |fleet, chat| {
+                !fleet.failures().is_empty()
+                    || chat.pairs.iter().all(|pair| pair.sent.is_empty() && pair.answered.is_empty())
+            })
+            .map_err(|error| error.to_string())?;
+        if let Some(why) = fleet.failures().first() {
+            return Err(format!("a client was lost: {why}"));
+        }
+        if !quiet {
+            let left: usize = self.pairs.iter().map(|pair| pair.sent.len() + pair.answered.len()).sum();
+            return Err(format!("{left} messages were not acknowledged within 20 s"));
+        }
+        Ok(std::mem::take(&mut self.done).count())
+    }
+
+    pub fn send(&mut self, context: &mut Context<'_>, pair: usize) {
+        self.next += 1;
+        let mut client_id = [0; 16];
+        client_id[..8].copy_from_slice(&self.next.to_be_bytes());
+        client_id[8..].copy_from_slice(&(pair as u64).to_be_bytes());
+        self.pairs[pair].sent.push_back((self.next, context.now));
+        let command = Command::Send {
+            conversation: self.pairs[pair].conversation,
+            client_id: ClientId(client_id),
+            payload: self.payload.clone(),
+        };
+        context.request(2 * pair, RequestId::new(self.next), command);
+    }
+
+    fn answered(
+        &mut self,
+        id: Option<RequestId>,
+        pair: usize,
+        outcome: Result<Answer<'_>, protocol::Refusal<'_>>,
+    ) {
+        let Some((number, at)) = self.pairs[pair].sent.pop_front() else {
+            return self.violations.push(format!("pair {pair}: an answer to nothing"));
+        };
+        match outcome {
+            Ok(Answer::Send(sent)) if id.is_some_and(|id| id.get() == number) => {
+                self.pairs[pair].answered.push_back((sent.seq, at));
+            }
+            other => self.violations.push(format!("pair {pair}: message {number} was answered {other:?}")),
+        }
+    }
+
+    fn delivered(&mut self, context: &mut Context<'_>, pair: usize, delivered: Seq) {
+        while let Some((seq, at)) = self.pairs[pair].answered.front().copied()
+            && seq <= delivered
+        {
+            self.pairs[pair].answered.pop_front();
+            self.done.record(context.now - at);
+            if self.running {
+                self.send(context, pair);
+            }
+        }
+    }
+
+    fn message(&mut self, context: &mut Context<'_>, client: usize, conversation: ConversationId, seq: Seq) {
+        let pair = client / 2;
+        if client % 2 == 1 {
+            let expected = self.pairs[pair].seen.next();
+            if seq != expected && seq != Seq(1) {
+                self.violations.push(format!("pair {pair}: message {seq} came, {expected} was next"));
+            }
+            self.pairs[pair].seen = self.pairs[pair].seen.max(seq);
+        }
+        context.request(client, None, Command::Recv { conversation, seq });
+    }
+}
+
+impl Scenario for Chat {
+    fn connected(&mut self, _: &mut Context<'_>, _: usize) {}
+
+    fn said(&mut self, context: &mut Context<'_>, client: usize, said: Said<'_>) {
+        match said {
+            Said::Incoming(Incoming::Reply(reply)) if client.is_multiple_of(2) => {
+                self.answered(reply.id, client / 2, reply.outcome)
+            }
+            Said::Incoming(Incoming::Reply(reply)) => {
+                self.violations.push(format!("client {client}: {reply:?}"))
+            }
+            Said::Incoming(Incoming::Push(Push::Message { conversation, entry })) => {
+                self.message(context, client, conversation, entry.seq);
+            }
+            Said::Incoming(Incoming::Push(Push::Receipt(receipt))) if client.is_multiple_of(2) => {
+                self.delivered(context, client / 2, receipt.delivered);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The benchmarks, each a command: `cargo xtask bench NAME`.
+//!
+//! Each prints its parts as it goes, and ends with one line `NAME: VALUE UNIT (bar ≤|≥ BAR): holds|falls short`.
+
+mod chat;
+mod echo;
+mod hold;
+mod idle;
+
+use std::process::ExitCode;
+
+const LIST: &str = "\
+idle              user-space bytes of an idle authenticated connection (15,000 on 2 shards)
+hold N            N authenticated connections held while 100 pairs chat; nothing may be lost
+chat              durable messages a second beside a bare epoll echo in the same run
+";
+
+fn main() -> ExitCode {
+    reactor::raise_descriptor_limit();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.first().map(String::as_str) {
+        Some("idle") => idle::run(&arguments[1..]),
+        Some("hold") => hold::run(&arguments[1..]),
+        Some("chat") => chat::run(&arguments[1..]),
+        Some("--list") => {
+            print!("{LIST}");
+            return ExitCode::SUCCESS;
+        }
+        _ => Err(format!("which benchmark?\n{LIST}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The closing line. A benchmark that falls short has still succeeded in measuring.
+fn verdict(name: &str, value: f64, unit: &str, at_most: bool, bar: f64) {
+    let (sign, holds) = if at_most { ("≤", value <= bar) } else { ("≥", value >= bar) };
+    let digits = if value >= 10.0 { 0 } else { 3 };
+    println!(
+        "{name}: {value:.digits$} {unit} (bar {sign} {bar}): {}",
+        if holds { "holds" } else { "falls short" }
+    );
+}
+
+/// The value of `--name VALUE`, or a default.
+fn option<T: std::str::FromStr>(arguments: &[String], name: &str, default: T) -> Result<T, String> {
+    match arguments.iter().position(|argument| argument == name) {
+        None => Ok(default),
+        Some(at) => arguments
+            .get(at + 1)
+            .and_then(|value| value.parse().ok())
+            .ok_or_else(|| format!("{name} needs a value of the right kind")),
+    }
+}
+
+/// The encoding named by `--encoding json|cbor`.
+fn encoding(arguments: &[String], default: &str) -> Result<protocol::Encoding, String> {
+    match option(arguments, "--encoding", default.to_owned())?.as_str() {
+        "json" => Ok(protocol::Encoding::Json),
+        "cbor" => Ok(protocol::Encoding::Cbor),
+        other => Err(format!("--encoding {other}: there is json and cbor")),
+    }
+}

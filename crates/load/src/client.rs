@@ -1,0 +1,185 @@
+//! One client's session, sans-IO: bytes from the server go in, what the server said and bytes for it come out.
+//!
+//! ```text
+//!  Connecting ──▶ Upgrading ──▶ Authenticating ──▶ Open ──▶ Closed
+//! ```
+
+use model::Mono;
+use protocol::client::Incoming;
+use protocol::{Answer, Command, Encoding, Request, RequestId, Token};
+use websocket::{Event, FrameBuilder, Opcode, Pool, Receiver, Response, ResponseReader, Role, Settings};
+
+/// Messages from the server may be as long as a page.
+pub const SETTINGS: Settings =
+    Settings { role: Role::Client, message_bytes_max: 4 * 1024 * 1024, fragments_max: 1 };
+
+/// The mask key of every frame. RFC 6455 wants an unpredictable one so that a page cannot plant bytes for a proxy; a load
+/// generator has neither, and a constant keeps runs repeatable.
+const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
+const NONCE: [u8; 16] = *b"throng load test";
+
+/// What a client awaits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The TCP connection.
+    Connecting,
+    /// The answer to the upgrade.
+    Upgrading,
+    /// The answer to `connect`.
+    Authenticating,
+    /// Nothing: the session stands.
+    Open,
+    /// It is over.
+    Closed,
+}
+
+/// What a client was told.
+#[derive(Debug)]
+pub enum Said<'a> {
+    /// The session stands.
+    Connected,
+    /// An item of a frame.
+    Incoming(Incoming<'a>),
+    /// A ping was answered.
+    Pinged,
+    /// The connection is over; says why.
+    Over(String),
+}
+
+/// One client.
+#[derive(Debug)]
+pub struct Client {
+    stage: Stage,
+    encoding: Encoding,
+    reader: ResponseReader,
+    head: Vec<u8>,
+    receiver: Receiver,
+}
+
+impl Client {
+    /// Not connected yet.
+    pub const fn new(encoding: Encoding) -> Self {
+        Client {
+            stage: Stage::Connecting,
+            encoding,
+            reader: ResponseReader::new(),
+            head: Vec::new(),
+            receiver: Receiver::new(),
+        }
+    }
+
+    /// What it awaits.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// The TCP connection stands: asks for the upgrade and, right behind it, to be let in.
+    pub fn open(&mut self, host: &str, token: &str, out: &mut Vec<u8>) {
+        let key = websocket::client_key(NONCE);
+        websocket::write_request(out, host, "/v1/socket", &key, &[self.encoding.subprotocol()], &[]);
+        self.stage = Stage::Upgrading;
+        let token = Some(Token(token.into()));
+        self.request(RequestId::new(1), Command::Connect { token }, out);
+    }
+
+    /// Asks something.
+    pub fn request(&mut self, id: Option<RequestId>, command: Command<'_>, out: &mut Vec<u8>) {
+        let opcode = if self.encoding.is_binary() { Opcode::Binary } else { Opcode::Text };
+        let frame = FrameBuilder::begin(out, opcode, 300, Some(MASK));
+        protocol::client::encode_request(self.encoding, out, &Request { id, command });
+        frame.finish(out);
+    }
+
+    /// Takes bytes; what they say goes to `each`, what must be answered at once to `out`.
+    pub fn received(
+        &mut self,
+        pool: &mut Pool,
+        now: Mono,
+        bytes: &mut [u8],
+        out: &mut Vec<u8>,
+        each: &mut impl FnMut(Said<'_>, &mut Vec<u8>),
+    ) {
+        if self.stage == Stage::Upgrading {
+            self.head.extend_from_slice(bytes);
+            let mut head = std::mem::take(&mut self.head);
+            match self.reader.advance(&head, &websocket::client_key(NONCE)) {
+                Ok(Response::Incomplete) => self.head = head,
+                Ok(Response::Accepted { head_bytes, .. }) => {
+                    self.stage = Stage::Authenticating;
+                    self.frames(pool, now, &mut head[head_bytes..], out, each);
+                }
+                Err(error) => self.over(format!("the upgrade failed: {error}"), out, each),
+            }
+        } else if self.stage != Stage::Closed {
+            self.frames(pool, now, bytes, out, each);
+        }
+    }
+
+    fn frames(
+        &mut self,
+        pool: &mut Pool,
+        now: Mono,
+        bytes: &mut [u8],
+        out: &mut Vec<u8>,
+        each: &mut impl FnMut(Said<'_>, &mut Vec<u8>),
+    ) {
+        let (encoding, stage) = (self.encoding, &mut self.stage);
+        let mut frames = self.receiver.feed(&SETTINGS, pool, now, bytes);
+        let why = loop {
+            match frames.next() {
+                Ok(None) => return,
+                Ok(Some(Event::Message { bytes, .. })) => {
+                    for item in protocol::client::decode(encoding, bytes) {
+                        match item {
+                            Ok(incoming) => tell(stage, incoming, out, each),
+                            Err(error) => each(Said::Over(format!("unreadable: {error}")), out),
+                        }
+                    }
+                }
+                Ok(Some(Event::Ping(payload))) => {
+                    websocket::encode_masked_frame(out, Opcode::Pong, true, MASK, payload);
+                    each(Said::Pinged, out);
+                }
+                Ok(Some(Event::Pong(_))) => {}
+                Ok(Some(Event::Close { code, reason })) => break format!("closed with {code:?} {reason}"),
+                Err(error) => break format!("the server broke the protocol: {error}"),
+            }
+        };
+        drop(frames);
+        self.over(why, out, each);
+    }
+
+    fn over(&mut self, why: String, out: &mut Vec<u8>, each: &mut impl FnMut(Said<'_>, &mut Vec<u8>)) {
+        self.stage = Stage::Closed;
+        each(Said::Over(why), out);
+    }
+
+    /// The socket is gone.
+    pub fn close(&mut self) {
+        self.stage = Stage::Closed;
+    }
+}
+
+fn tell(
+    stage: &mut Stage,
+    incoming: Incoming<'_>,
+    out: &mut Vec<u8>,
+    each: &mut impl FnMut(Said<'_>, &mut Vec<u8>),
+) {
+    match incoming {
+        Incoming::Reply(reply) if *stage == Stage::Authenticating => match reply.outcome {
+            Ok(Answer::Connect(_)) => {
+                *stage = Stage::Open;
+                each(Said::Connected, out);
+            }
+            Ok(_) => each(Said::Over("the first reply was not that of connect".into()), out),
+            Err(refusal) => {
+                each(
+                    Said::Over(format!("connect was refused: {} {}", refusal.code.name(), refusal.message)),
+                    out,
+                );
+            }
+        },
+        incoming => each(Said::Incoming(incoming), out),
+    }
+}

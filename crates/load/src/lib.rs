@@ -1,0 +1,15 @@
+//! The other side of the wire: a fleet of clients on the project's own reactor, and the benchmarks that use it.
+//!
+//! Owns the client's session as bytes in, bytes out (`client`), thousands of them on one thread (`fleet`), and what a benchmark
+//! needs of a server: starting one, tokens for it, conversations (`server`). It speaks the protocol and deliberately knows nothing of
+//! the server's inside.
+
+mod client;
+mod fleet;
+mod latency;
+mod server;
+
+pub use client::{Client, Said, Stage};
+pub use fleet::{Context, Fleet, FleetOptions, Scenario};
+pub use latency::Latencies;
+pub use server::{Accounts, Server, ServerOptions};
