@@ -28,7 +28,7 @@ const MODULES: &[(&str, &str)] = &[
     ("fs", "files belong to the engines"),
     ("process", "processes belong to the binary"),
     ("env", "the environment belongs to the binary"),
-    ("os", "system calls belong to layer 4"),
+    ("os", "system calls belong to layer 5"),
 ];
 
 /// What `std::net` has that is only a value.
