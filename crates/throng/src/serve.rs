@@ -1,8 +1,19 @@
 //! `throng serve`: the composition of the whole server.
+//!
+//! Owns the order in which things start and stop, and the words with which that is told. What each thing does, its room knows.
 
 use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::{Grant, Keys, SigningKey, mint};
+use model::{Span, Wall};
+use node::{Node, StartError};
+use reactor::DescriptorLimit;
+use store_sqlite::{OpenError, SqliteStore};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::Config;
 use crate::keys::{self, KeysError};
@@ -12,15 +23,24 @@ use crate::keys::{self, KeysError};
 pub enum ServeError {
     /// There is no usable key to check tokens with.
     Keys(KeysError),
-    /// This build holds no server yet.
-    Unfinished,
+    /// The database cannot be used.
+    Store(OpenError),
+    /// The node did not start.
+    Start(StartError),
+    /// A system resource could not be had; says which.
+    System(&'static str, std::io::Error),
 }
 
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ServeError::Keys(error) => error.fmt(f),
-            ServeError::Unfinished => f.write_str("this build cannot serve yet"),
+            ServeError::Store(error) => error.fmt(f),
+            ServeError::Start(StartError::Bind(error)) => {
+                write!(f, "{error} (choose another address with --listen)")
+            }
+            ServeError::Start(error) => error.fmt(f),
+            ServeError::System(what, _) => write!(f, "cannot make {what}"),
         }
     }
 }
@@ -29,7 +49,9 @@ impl Error for ServeError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             ServeError::Keys(error) => error.source(),
-            ServeError::Unfinished => None,
+            ServeError::Store(error) => error.source(),
+            ServeError::Start(error) => error.source(),
+            ServeError::System(_, error) => Some(error),
         }
     }
 }
@@ -39,12 +61,169 @@ impl Error for ServeError {
 /// # Errors
 /// When it cannot start, or the world takes something away that it cannot do without.
 pub fn run(config: Config) -> Result<ExitCode, ServeError> {
+    let limit = reactor::raise_descriptor_limit();
+    let shards = shards(&config);
+    tell_limit(limit, shards);
+    // The directory is locked before anything is made in it.
+    let store = SqliteStore::open(&config.data, &store_sqlite::Options::default()).map_err(ServeError::Store)?;
     if config.dev
         && let Some(made) = keys::generate_if_missing(&config).map_err(ServeError::Keys)?
     {
         tracing::info!(file = %made.signing.display(), "made a signing key for development");
     }
-    let _keys = keys::verifying_keys(&config).map_err(ServeError::Keys)?;
-    let _rules = keys::rules(&config);
-    Err(ServeError::Unfinished)
+    let verifying = Arc::new(keys::verifying_keys(&config).map_err(ServeError::Keys)?);
+
+    let (to_http, from_shards) =
+        reactor::handover_pair().map_err(|error| ServeError::System("the socket to the HTTP side", error))?;
+    let mut settings = settings(&config, &store, shards, &verifying);
+    settings.connections_max = connections_max(&config, limit);
+    let node = node::Config {
+        listen: config.listen,
+        settings,
+        idempotency: config.messages.idempotency_window,
+        batch_max: config.store.commit_batch_max,
+        http: to_http,
+    };
+    let node = Node::start(node, Box::new(store)).map_err(ServeError::Start)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("http")
+        .enable_all()
+        .build()
+        .map_err(|error| ServeError::System("the runtime of the HTTP side", error))?;
+    let dev = if config.dev { Some(development(&config)?) } else { None };
+    runtime.block_on(serve(&config, node, from_shards, verifying, dev))
+}
+
+/// Serves HTTP, and waits for the signal to stop.
+async fn serve(
+    config: &Config,
+    node: Node,
+    connections: std::os::fd::OwnedFd,
+    keys: Arc<Keys>,
+    dev: Option<api::Dev>,
+) -> Result<ExitCode, ServeError> {
+    let stopping = |error| ServeError::System("the watch for signals", error);
+    let mut terminate = signal(SignalKind::terminate()).map_err(stopping)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(stopping)?;
+    let summary = node.summary();
+    tell_started(config, &node);
+    if let Some(dev) = &dev {
+        print_welcome(summary.listen, dev);
+    }
+    let state = api::State {
+        handle: node.handle(),
+        keys,
+        rules: keys::rules(config),
+        version: env!("CARGO_PKG_VERSION"),
+        origins: config.origins.clone(),
+        dev,
+    };
+    let (stop_http, stopped) = tokio::sync::watch::channel(false);
+    let http = tokio::spawn(api::serve(connections, state, stopped));
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!(seconds = config.drain.0 / 1_000, "stopping: clients are told to come back");
+    let in_time = node.drain(config.drain).await;
+    let _ = stop_http.send(true);
+    let _ = tokio::time::timeout(Duration::from_secs(2), http).await;
+    if !in_time {
+        tracing::warn!("some connections were cut off at the end of the drain");
+    }
+    tracing::info!("stopped; everything acknowledged is on disk");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shards(config: &Config) -> u16 {
+    match config.shards {
+        0 => std::thread::available_parallelism().map_or(1, |cores| cores.get().min(256) as u16),
+        shards => shards,
+    }
+}
+
+fn settings(config: &Config, store: &SqliteStore, shards: u16, keys: &Arc<Keys>) -> shard::Settings {
+    let defaults = shard::Settings::new(shards, store.hash_key(), Arc::clone(keys), keys::rules(config));
+    shard::Settings {
+        origins: config.origins.clone(),
+        unauthenticated_max: config.connections.unauthenticated_max as usize,
+        unauthenticated_per_address_max: config.connections.unauthenticated_per_address_max as usize,
+        admission_per_second: config.admission.per_second,
+        admission_burst: config.admission.burst,
+        connect_deadline: config.connections.connect_deadline,
+        ping: config.connections.ping_interval,
+        payload_bytes_max: config.messages.payload_bytes_max,
+        reconnect: (config.connections.reconnect_min, config.connections.reconnect_max),
+        commands_per_second: config.commands.per_second,
+        commands_burst: config.commands.burst,
+        ..defaults
+    }
+}
+
+/// Descriptors of a table that are not connections: the database, the listener, wakers of all shards, what HTTP needs.
+const DESCRIPTORS_RESERVED: u64 = 64;
+
+/// The cap of one shard: the configured one, or what its descriptor table has room for.
+fn connections_max(config: &Config, limit: DescriptorLimit) -> usize {
+    let reserved = DESCRIPTORS_RESERVED + u64::from(shards(config));
+    let room = limit.now.map_or(usize::MAX, |now| now.saturating_sub(reserved) as usize);
+    config.connections.shard_max.map_or(room, |max| (max as usize).min(room))
+}
+
+fn tell_limit(limit: DescriptorLimit, shards: u16) {
+    let shown = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |limit| limit.to_string());
+    tracing::info!(
+        was = %shown(limit.soft_before),
+        now = %shown(limit.now),
+        shards,
+        "raised the limit of open files; it holds for each shard, which has a table of its own"
+    );
+}
+
+fn tell_started(config: &Config, node: &Node) {
+    let summary = node.summary();
+    let shards = node.handle().shard_count();
+    if summary.own_tables < shards {
+        tracing::warn!(
+            "{} of {shards} shards share one table of open files, since the system refuses more tables (as in Docker's default \
+             profile): the limit of open files holds for all of them together",
+            shards - summary.own_tables
+        );
+    }
+    tracing::info!(listen = %summary.listen, data = %config.data.display(), devices = summary.devices, shards, "serving");
+}
+
+fn development(config: &Config) -> Result<api::Dev, ServeError> {
+    Ok(api::Dev {
+        signing: keys::signing_key(config).map_err(ServeError::Keys)?,
+        audience: config.auth.audience.clone(),
+        issuer: config.auth.issuer.clone(),
+        token_lifetime: Span::seconds(3_600).min(config.auth.token_lifetime_max),
+    })
+}
+
+/// What somebody trying it out wants to know: the page, and tokens to go on with.
+fn print_welcome(listen: std::net::SocketAddr, dev: &api::Dev) {
+    println!("throng is running for development. Open this page in two tabs and chat:\n\n  http://{listen}/\n");
+    println!("Or connect to ws://{listen}/v1/socket with a token:\n");
+    for user in ["alice", "bob"] {
+        println!("  {user}: {}\n", token(&dev.signing, user, dev));
+    }
+    println!("Tokens are valid for an hour; `throng token --user alice --device 1` makes more. Ctrl-C stops.");
+}
+
+fn token(signing: &SigningKey, user: &str, dev: &api::Dev) -> String {
+    let now = std::time::SystemTime::now();
+    let since = now.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    let grant = Grant {
+        user,
+        device: 1,
+        session: "dev",
+        audience: &dev.audience,
+        issuer: dev.issuer.as_deref(),
+        issued_at: Wall(since),
+        lifetime: dev.token_lifetime,
+    };
+    mint(signing, &grant)
 }

@@ -35,13 +35,13 @@ pub struct Config {
 #[expect(dead_code, reason = "read once `serve` wires the rooms together")]
 pub struct Connections {
     /// `None`: as many as the descriptor limit allows.
-    pub shard_max: Option<u32>,
-    pub unauthenticated_max: u32,
-    pub unauthenticated_per_address_max: u32,
+    pub shard_max: Option<usize>,
+    pub unauthenticated_max: usize,
+    pub unauthenticated_per_address_max: usize,
     pub connect_deadline: Span,
     pub ping_interval: Span,
-    pub reconnect_min: Span,
-    pub reconnect_max: Span,
+    /// `reconnect_min` and `reconnect_max`.
+    pub reconnect: (Span, Span),
 }
 
 /// `[admission]` and `[commands]`: a token bucket.
@@ -54,12 +54,12 @@ pub struct Rate {
 
 /// `[messages]`
 #[derive(Debug, Clone)]
-#[expect(dead_code, reason = "read once `serve` wires the rooms together")]
+#[cfg_attr(not(test), expect(dead_code, reason = "read once `serve` wires the rooms together"))]
 pub struct Messages {
     pub payload_bytes_max: usize,
     pub idempotency_window: Span,
-    /// `None`: until every device has acknowledged.
-    pub retention: Option<Span>,
+    pub receipts_members_max: usize,
+    pub resident_conversations_max: usize,
 }
 
 /// `[store]`
@@ -67,7 +67,7 @@ pub struct Messages {
 #[expect(dead_code, reason = "read once `serve` wires the rooms together")]
 pub struct Store {
     pub commit_batch_max: usize,
-    pub commit_window: Duration,
+    pub cache_bytes: usize,
 }
 
 /// `[auth]`
@@ -103,6 +103,7 @@ impl Config {
         let v = Values(values);
         v.check_order("connections.reconnect_min", "connections.reconnect_max")?;
         v.check_order("connections.unauthenticated_per_address_max", "connections.unauthenticated_max")?;
+        v.check_retention()?;
         Ok(Config {
             listen: v.address("listen"),
             data: v.path("data"),
@@ -111,14 +112,12 @@ impl Config {
             drain: v.span("drain"),
             origins: v.origins("origins"),
             connections: Connections {
-                shard_max: Some(v.number("connections.shard_max") as u32).filter(|&max| max > 0),
-                unauthenticated_max: v.number("connections.unauthenticated_max") as u32,
-                unauthenticated_per_address_max: v.number("connections.unauthenticated_per_address_max")
-                    as u32,
+                shard_max: Some(v.count("connections.shard_max")).filter(|&max| max > 0),
+                unauthenticated_max: v.count("connections.unauthenticated_max"),
+                unauthenticated_per_address_max: v.count("connections.unauthenticated_per_address_max"),
                 connect_deadline: v.span("connections.connect_deadline"),
                 ping_interval: v.span("connections.ping_interval"),
-                reconnect_min: v.span("connections.reconnect_min"),
-                reconnect_max: v.span("connections.reconnect_max"),
+                reconnect: (v.span("connections.reconnect_min"), v.span("connections.reconnect_max")),
             },
             admission: Rate {
                 per_second: v.number("admission.connects_per_second") as u32,
@@ -129,13 +128,14 @@ impl Config {
                 burst: v.number("commands.burst") as u32,
             },
             messages: Messages {
-                payload_bytes_max: v.number("messages.payload_bytes_max") as usize,
+                payload_bytes_max: v.count("messages.payload_bytes_max"),
                 idempotency_window: v.span("messages.idempotency_window"),
-                retention: v.retention("messages.retention"),
+                receipts_members_max: v.count("messages.receipts_members_max"),
+                resident_conversations_max: v.count("messages.resident_conversations_max"),
             },
             store: Store {
-                commit_batch_max: v.number("store.commit_batch_max") as usize,
-                commit_window: v.duration("store.commit_window"),
+                commit_batch_max: v.count("store.commit_batch_max"),
+                cache_bytes: v.count("store.cache_bytes"),
             },
             auth: Auth {
                 audience: v.text("auth.audience"),
@@ -157,7 +157,7 @@ impl Config {
 }
 
 /// The values by key. The table fixes which kind each is and its range, so a miss here is a mistake of ours; the
-/// narrowing above relies on the ranges, and a test reads every option at its greatest.
+/// narrowing above relies on the ranges.
 struct Values<'v>(&'v [Effective]);
 
 macro_rules! of_kind {
@@ -184,12 +184,23 @@ impl Values<'_> {
         path: Path(path) -> PathBuf = path.clone();
         switch: Switch(on) -> bool = *on;
         number: Number(number) -> u64 = *number;
-        duration: Span(span) -> Duration = *span;
+        count: Number(number) -> usize = *number as usize;
         span: Span(span) -> Span = milliseconds(*span);
         text: Text(text) -> String = text.clone();
         origins: Origins(origins) -> Vec<String> = origins.clone();
-        retention: Retention(span) -> Option<Span> = span.map(milliseconds);
         keys: Keys(keys) -> Vec<KeyFile> = keys.clone();
+    }
+
+    /// The store cannot forget by time yet, and an option that does nothing would be a lie.
+    fn check_retention(&self) -> Result<(), Vec<Mistake>> {
+        let retention = self.of("messages.retention");
+        match retention.value {
+            Value::Retention(Some(_)) => Err(vec![Mistake::at(
+                &retention.origin,
+                "`messages.retention`: this version keeps bodies until they are acknowledged, and has no other way yet",
+            )]),
+            _ => Ok(()),
+        }
     }
 
     /// The value of `least` may not be greater than that of `greatest`.

@@ -108,7 +108,8 @@ pub const SETTINGS: &[Setting] = &[
         key: "origins",
         kind: Kind::Origins,
         default: "[]",
-        what: "Web origins whose pages may connect, besides the server's own host. Compared exactly; there is no wildcard.",
+        what: "Web origins whose pages may connect, compared exactly; there is no wildcard. Empty: only pages of the host \
+               that the request itself names, which is this server.",
         reason: "A page of another site must not connect in its visitor's name.",
         flag: None,
     },
@@ -123,8 +124,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         key: "connections.unauthenticated_max",
         kind: Kind::Number { min: 1, max: 16_777_216 },
-        default: "16384",
-        what: "Most connections that have not said who they are yet, in the whole server.",
+        default: "8192",
+        what: "Most connections of one shard that have not said who they are yet; more are refused.",
         reason: "A second of a reconnecting crowd fits; stalled connections cannot take all descriptors.",
         flag: None,
     },
@@ -132,7 +133,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "connections.unauthenticated_per_address_max",
         kind: Kind::Number { min: 1, max: 16_777_216 },
         default: "1024",
-        what: "The same for one peer address.",
+        what: "The same, from one peer address.",
         reason: "A carrier's or an office's shared address fits; one machine cannot fill the whole allowance.",
         flag: None,
     },
@@ -155,32 +156,32 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         key: "connections.reconnect_min",
         kind: Kind::Span { min: seconds(0), max: seconds(300) },
-        default: "\"1s\"",
+        default: "\"500ms\"",
         what: "The earliest moment, after losing its connection, at which a client is told to come back.",
-        reason: "A restarting server needs about a second.",
+        reason: "A restarting server needs about half a second.",
         flag: None,
     },
     Setting {
         key: "connections.reconnect_max",
         kind: Kind::Span { min: seconds(1), max: seconds(3600) },
-        default: "\"20s\"",
+        default: "\"10s\"",
         what: "The latest such moment. Clients choose at random between the two.",
-        reason: "A hundred thousand clients come back at five thousand a second, and nobody waits for long.",
+        reason: "A hundred thousand clients come back at ten thousand a second, and nobody waits for long.",
         flag: None,
     },
     Setting {
         key: "admission.connects_per_second",
         kind: Kind::Number { min: 1, max: 1_000_000 },
-        default: "10000",
-        what: "Connections that one shard takes in per second, on average; the others wait in the kernel's queue.",
-        reason: "Checking an Ed25519 token takes about 33 µs: at this rate a third of a core, with the rest left for those inside.",
+        default: "20000",
+        what: "Upgrades that one shard admits per second, on average; the others are told when to come back.",
+        reason: "About what one core can take in, so that only a returning crowd meets it.",
         flag: None,
     },
     Setting {
         key: "admission.burst",
         kind: Kind::Number { min: 1, max: 1_000_000 },
-        default: "10000",
-        what: "Connections that one shard takes in at once after a quiet time.",
+        default: "20000",
+        what: "Upgrades that one shard admits at once after a quiet time.",
         reason: "One second's worth.",
         flag: None,
     },
@@ -220,8 +221,25 @@ pub const SETTINGS: &[Setting] = &[
         key: "messages.retention",
         kind: Kind::Retention { min: seconds(60), max: seconds(3650 * DAY) },
         default: "\"until_acknowledged\"",
-        what: "How long a message's body is kept: until every member's every device has acknowledged it, or for a fixed time.",
+        what: "How long a message's body is kept: until every member's every device has acknowledged it, or for a fixed time. \
+               This version has the first only and refuses the other.",
         reason: "What everybody has, the server need not keep.",
+        flag: None,
+    },
+    Setting {
+        key: "messages.receipts_members_max",
+        kind: Kind::Number { min: 2, max: limits::GROUP_MEMBERS_MAX as u64 },
+        default: "64",
+        what: "Conversations with more members than this get no receipts.",
+        reason: "Receipts of a group grow with the square of its members.",
+        flag: None,
+    },
+    Setting {
+        key: "messages.resident_conversations_max",
+        kind: Kind::Number { min: 16, max: 1_000_000 },
+        default: "1024",
+        what: "Conversations that each of the 256 partitions keeps in memory; the least recently used make room.",
+        reason: "A quarter of a million conversations at work, at some hundred bytes each.",
         flag: None,
     },
     Setting {
@@ -233,11 +251,11 @@ pub const SETTINGS: &[Setting] = &[
         flag: None,
     },
     Setting {
-        key: "store.commit_window",
-        kind: Kind::Span { min: seconds(0), max: Duration::from_millis(100) },
-        default: "\"0s\"",
-        what: "How long the store waits for more requests before it commits; such as \"500us\".",
-        reason: "The next batch gathers while the last one is on its way to the disk, so waiting buys nothing under load.",
+        key: "store.cache_bytes",
+        kind: Kind::Number { min: 1 << 20, max: 1 << 40 },
+        default: "67108864",
+        what: "Bytes of the database kept in memory.",
+        reason: "The tables' inner pages and the messages on their way fit; the system caches the file besides.",
         flag: None,
     },
     Setting {
@@ -321,6 +339,16 @@ mod tests {
         assert_eq!(config.messages.idempotency_window, limits::IDEMPOTENCY_WINDOW);
         assert_eq!(config.connections.connect_deadline, limits::CONNECT_DEADLINE);
         assert_eq!(config.connections.ping_interval, limits::PING_INTERVAL);
+        assert_eq!(config.connections.unauthenticated_max, limits::UNAUTHENTICATED_MAX);
+        assert_eq!(
+            config.connections.unauthenticated_per_address_max,
+            limits::UNAUTHENTICATED_PER_ADDRESS_MAX
+        );
+        assert_eq!(config.connections.reconnect, limits::RECONNECT_WINDOW);
+        assert_eq!(config.admission.per_second, limits::ADMISSION_PER_SECOND);
+        assert_eq!(config.admission.burst, limits::ADMISSION_BURST);
+        assert_eq!(config.messages.receipts_members_max, limits::RECEIPTS_MEMBERS_MAX);
+        assert_eq!(config.messages.resident_conversations_max, limits::RESIDENT_CONVERSATIONS_MAX);
         assert_eq!(config.commands.burst, limits::COMMANDS_BURST);
         assert_eq!(config.commands.per_second, limits::COMMANDS_PER_SECOND);
         assert!(milliseconds(config.drain) <= seconds(30));

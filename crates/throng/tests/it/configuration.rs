@@ -137,13 +137,23 @@ fn options_that_contradict_each_other_are_named() {
     mistaken(
         "[connections]\nreconnect_min = \"1m\"\n",
         &[
-            "c.toml:2: `connections.reconnect_min` (1m) may not be greater than `connections.reconnect_max` (20s)",
+            "c.toml:2: `connections.reconnect_min` (1m) may not be greater than `connections.reconnect_max` (10s)",
         ],
     );
     mistaken(
         "[connections]\nunauthenticated_max = 100\n",
         &["c.toml:2: `connections.unauthenticated_per_address_max` (1024) may not be greater than \
            `connections.unauthenticated_max` (100)"],
+    );
+}
+
+#[test]
+fn what_this_version_cannot_do_is_refused() {
+    mistaken(
+        "[messages]\nretention = \"30d\"\n",
+        &[
+            "c.toml:2: `messages.retention`: this version keeps bodies until they are acknowledged, and has no other way yet",
+        ],
     );
 }
 
