@@ -37,6 +37,12 @@ function base64url(bytes) {
   return Buffer.from(bytes).toString("base64url");
 }
 
+/** The secret itself; a file that is text is taken without its line end. */
+function secret() {
+  const whole = fs.readFileSync(secretFile);
+  return whole.every((byte) => byte < 0x80) ? Buffer.from(whole.toString("ascii").replace(/[\r\n]+$/, "")) : whole;
+}
+
 function token(user, device, ttl = 3600) {
   if (!secretFile) {
     const [program, ...fixed] = tokenCommand.split(" ");
@@ -46,8 +52,7 @@ function token(user, device, ttl = 3600) {
   const now = Math.floor(Date.now() / 1000);
   const claims = { sub: user, dev: device, sid: crypto.randomUUID(), iat: now, exp: now + ttl, aud: audience };
   const signed = `${base64url('{"alg":"HS256","typ":"JWT"}')}.${base64url(JSON.stringify(claims))}`;
-  const secret = fs.readFileSync(secretFile, "latin1").replace(/[\r\n]+$/, "");
-  const signature = crypto.createHmac("sha256", Buffer.from(secret, "latin1")).update(signed).digest();
+  const signature = crypto.createHmac("sha256", secret()).update(signed).digest();
   return `${signed}.${base64url(signature)}`;
 }
 

@@ -31,7 +31,10 @@ class Tokens:
         self.secret = None
         if arguments.secret_file:
             with open(arguments.secret_file, "rb") as file:
-                self.secret = file.read().rstrip(b"\r\n")
+                self.secret = file.read()
+            # A file that is text is taken without its line end.
+            if self.secret.isascii():
+                self.secret = self.secret.rstrip(b"\r\n")
 
     def make(self, user, device, ttl=3600):
         if self.command:
