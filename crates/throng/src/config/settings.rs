@@ -12,7 +12,6 @@ use super::sources::Effective;
 
 /// Everything an operator decides. What each field means stands in the table, under the same name.
 #[derive(Debug, Clone)]
-#[expect(dead_code, reason = "read once `serve` wires the rooms together")]
 pub struct Config {
     pub listen: SocketAddr,
     pub data: PathBuf,
@@ -32,21 +31,19 @@ pub struct Config {
 
 /// `[connections]`
 #[derive(Debug, Clone)]
-#[expect(dead_code, reason = "read once `serve` wires the rooms together")]
 pub struct Connections {
     /// `None`: as many as the descriptor limit allows.
-    pub shard_max: Option<usize>,
-    pub unauthenticated_max: usize,
-    pub unauthenticated_per_address_max: usize,
+    pub shard_max: Option<u32>,
+    pub unauthenticated_max: u32,
+    pub unauthenticated_per_address_max: u32,
     pub connect_deadline: Span,
     pub ping_interval: Span,
-    /// `reconnect_min` and `reconnect_max`.
-    pub reconnect: (Span, Span),
+    pub reconnect_min: Span,
+    pub reconnect_max: Span,
 }
 
 /// `[admission]` and `[commands]`: a token bucket.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(test), expect(dead_code, reason = "read once `serve` wires the rooms together"))]
 pub struct Rate {
     pub per_second: u32,
     pub burst: u32,
@@ -54,19 +51,20 @@ pub struct Rate {
 
 /// `[messages]`
 #[derive(Debug, Clone)]
-#[cfg_attr(not(test), expect(dead_code, reason = "read once `serve` wires the rooms together"))]
 pub struct Messages {
     pub payload_bytes_max: usize,
     pub idempotency_window: Span,
+    #[cfg_attr(not(test), expect(dead_code, reason = "`serve` does not hand it on yet"))]
     pub receipts_members_max: usize,
+    #[cfg_attr(not(test), expect(dead_code, reason = "`serve` does not hand it on yet"))]
     pub resident_conversations_max: usize,
 }
 
 /// `[store]`
 #[derive(Debug, Clone)]
-#[expect(dead_code, reason = "read once `serve` wires the rooms together")]
 pub struct Store {
     pub commit_batch_max: usize,
+    #[expect(dead_code, reason = "`serve` does not hand it on yet")]
     pub cache_bytes: usize,
 }
 
@@ -112,12 +110,14 @@ impl Config {
             drain: v.span("drain"),
             origins: v.origins("origins"),
             connections: Connections {
-                shard_max: Some(v.count("connections.shard_max")).filter(|&max| max > 0),
-                unauthenticated_max: v.count("connections.unauthenticated_max"),
-                unauthenticated_per_address_max: v.count("connections.unauthenticated_per_address_max"),
+                shard_max: Some(v.number("connections.shard_max") as u32).filter(|&max| max > 0),
+                unauthenticated_max: v.number("connections.unauthenticated_max") as u32,
+                unauthenticated_per_address_max: v.number("connections.unauthenticated_per_address_max")
+                    as u32,
                 connect_deadline: v.span("connections.connect_deadline"),
                 ping_interval: v.span("connections.ping_interval"),
-                reconnect: (v.span("connections.reconnect_min"), v.span("connections.reconnect_max")),
+                reconnect_min: v.span("connections.reconnect_min"),
+                reconnect_max: v.span("connections.reconnect_max"),
             },
             admission: Rate {
                 per_second: v.number("admission.connects_per_second") as u32,

@@ -339,12 +339,15 @@ mod tests {
         assert_eq!(config.messages.idempotency_window, limits::IDEMPOTENCY_WINDOW);
         assert_eq!(config.connections.connect_deadline, limits::CONNECT_DEADLINE);
         assert_eq!(config.connections.ping_interval, limits::PING_INTERVAL);
-        assert_eq!(config.connections.unauthenticated_max, limits::UNAUTHENTICATED_MAX);
+        assert_eq!(config.connections.unauthenticated_max as usize, limits::UNAUTHENTICATED_MAX);
         assert_eq!(
-            config.connections.unauthenticated_per_address_max,
+            config.connections.unauthenticated_per_address_max as usize,
             limits::UNAUTHENTICATED_PER_ADDRESS_MAX
         );
-        assert_eq!(config.connections.reconnect, limits::RECONNECT_WINDOW);
+        assert_eq!(
+            (config.connections.reconnect_min, config.connections.reconnect_max),
+            limits::RECONNECT_WINDOW
+        );
         assert_eq!(config.admission.per_second, limits::ADMISSION_PER_SECOND);
         assert_eq!(config.admission.burst, limits::ADMISSION_BURST);
         assert_eq!(config.messages.receipts_members_max, limits::RECEIPTS_MEMBERS_MAX);
