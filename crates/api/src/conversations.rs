@@ -1,0 +1,224 @@
+//! Conversations over REST.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use domain::{Act, Answer, Input, Origin};
+use model::limits::GROUP_MEMBERS_MAX;
+use model::{ConversationId, ConversationKind, ConversationSummary, UserId};
+use protocol::ErrorCode;
+use serde::{Deserialize, Deserializer, Serialize};
+use uuid::Uuid;
+
+use crate::body::{Json, Members, Nothing, text};
+use crate::caller::Caller;
+use crate::problem::Problem;
+use crate::state::Shared;
+
+/// Namespace of direct conversations: `2f6c1b7e-90d4-4c3a-8a51-e7b25d0f9c68`. It never changes, for with it every direct
+/// conversation would become another one.
+pub const DIRECT_NAMESPACE: Uuid = Uuid::from_u128(0x2f6c1b7e_90d4_4c3a_8a51_e7b25d0f9c68);
+
+/// The direct conversation of two users, the same for both: the UUIDv5 (RFC 9562, section 5.5) in [`DIRECT_NAMESPACE`] of the
+/// 32 bytes of both ids, the smaller one first.
+pub fn direct_id(one: UserId, other: UserId) -> ConversationId {
+    let mut pair = [0; 32];
+    pair[..16].copy_from_slice(&one.min(other).0);
+    pair[16..].copy_from_slice(&one.max(other).0);
+    ConversationId(Uuid::new_v5(&DIRECT_NAMESPACE, &pair).into_bytes())
+}
+
+/// What is to be made.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    kind: Kind,
+    members: Members,
+}
+
+struct Kind(ConversationKind);
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Kind, D::Error> {
+        let read = |text: &str| match text {
+            "direct" => Some(Kind(ConversationKind::Direct)),
+            "group" => Some(Kind(ConversationKind::Group)),
+            _ => None,
+        };
+        text(deserializer, "`kind` to be \"direct\" or \"group\"", read)
+    }
+}
+
+#[derive(Serialize)]
+struct Shown {
+    id: String,
+    kind: &'static str,
+    members: Vec<String>,
+    head: u64,
+}
+
+#[derive(Serialize)]
+struct List {
+    conversations: Vec<Shown>,
+}
+
+impl Shown {
+    fn new(summary: &ConversationSummary) -> Shown {
+        Shown {
+            id: summary.id.to_string(),
+            kind: match summary.kind {
+                ConversationKind::Direct => "direct",
+                ConversationKind::Group => "group",
+            },
+            members: summary.members.iter().map(UserId::to_string).collect(),
+            head: summary.head.0,
+        }
+    }
+}
+
+/// `POST /v1/conversations`
+pub async fn create(
+    State(shared): State<Arc<Shared>>,
+    Caller(by): Caller,
+    Json(wanted): Json<Wanted>,
+) -> Result<Response, Problem> {
+    let kind = wanted.kind.0;
+    let members = members(by, kind, wanted.members.0)?;
+    let conversation = match kind {
+        ConversationKind::Direct => direct_id(members[0], members[1]),
+        ConversationKind::Group => ConversationId(Uuid::new_v4().into_bytes()),
+    };
+    let make = |origin| Input::Chat { conversation, act: Act::Create { origin, by, kind, members } };
+    let (summary, fresh) = changed(&shared, make).await?;
+    let status = if fresh { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(json(status, &Shown::new(&summary)))
+}
+
+/// The asker and the others, sorted and each once.
+fn members(by: UserId, kind: ConversationKind, mut members: Vec<UserId>) -> Result<Vec<UserId>, Problem> {
+    members.push(by);
+    members.sort_unstable();
+    members.dedup();
+    match (kind, members.len()) {
+        (ConversationKind::Direct, 2) | (ConversationKind::Group, 1..=GROUP_MEMBERS_MAX) => Ok(members),
+        (ConversationKind::Direct, _) => Err(Problem::bad_request(
+            "`members` of a direct conversation must name exactly one user other than yourself",
+        )),
+        (ConversationKind::Group, _) => Err(Problem::bad_request(format!(
+            "`members` and yourself are more than the {GROUP_MEMBERS_MAX} users a group may have"
+        ))),
+    }
+}
+
+/// `GET /v1/conversations`
+pub async fn list(State(shared): State<Arc<Shared>>, Caller(user): Caller) -> Result<Response, Problem> {
+    match shared.state.handle.request(|origin| Input::ListConversations { origin, user }).await? {
+        Answer::Conversations(all) => {
+            let conversations = all.iter().map(Shown::new).collect();
+            Ok(json(StatusCode::OK, &List { conversations }))
+        }
+        _ => Err(strange()),
+    }
+}
+
+/// `POST /v1/conversations/{id}/members/{user}`
+pub async fn add(
+    State(shared): State<Arc<Shared>>,
+    Caller(by): Caller,
+    path: Result<Path<(String, String)>, PathRejection>,
+    _: Nothing,
+) -> Result<Response, Problem> {
+    let (conversation, user) = member_named(path)?;
+    let make = |origin| Input::Chat { conversation, act: Act::Add { origin, by, user } };
+    let (summary, _) = changed(&shared, make).await?;
+    Ok(json(StatusCode::OK, &Shown::new(&summary)))
+}
+
+/// `DELETE /v1/conversations/{id}/members/{user}`
+pub async fn remove(
+    State(shared): State<Arc<Shared>>,
+    Caller(by): Caller,
+    path: Result<Path<(String, String)>, PathRejection>,
+    _: Nothing,
+) -> Result<StatusCode, Problem> {
+    let (conversation, user) = member_named(path)?;
+    go(&shared, conversation, by, user).await
+}
+
+/// `DELETE /v1/conversations/{id}/members/me`
+pub async fn leave(
+    State(shared): State<Arc<Shared>>,
+    Caller(by): Caller,
+    path: Result<Path<String>, PathRejection>,
+    _: Nothing,
+) -> Result<StatusCode, Problem> {
+    let Path(id) = path.map_err(not_text)?;
+    go(&shared, parse("id", &id)?, by, by).await
+}
+
+async fn go(
+    shared: &Shared,
+    conversation: ConversationId,
+    by: UserId,
+    user: UserId,
+) -> Result<StatusCode, Problem> {
+    let make = |origin| Input::Chat { conversation, act: Act::Remove { origin, by, user } };
+    changed(shared, make).await.map(|_| StatusCode::NO_CONTENT)
+}
+
+async fn changed(
+    shared: &Shared,
+    make: impl FnOnce(Origin) -> Input,
+) -> Result<(Arc<ConversationSummary>, bool), Problem> {
+    match shared.state.handle.request(make).await? {
+        Answer::Conversation { summary, fresh } => Ok((summary, fresh)),
+        _ => Err(strange()),
+    }
+}
+
+fn member_named(
+    path: Result<Path<(String, String)>, PathRejection>,
+) -> Result<(ConversationId, UserId), Problem> {
+    let Path((id, user)) = path.map_err(not_text)?;
+    Ok((parse("id", &id)?, parse("user", &user)?))
+}
+
+fn parse<T: FromStr>(name: &str, text: &str) -> Result<T, Problem> {
+    let detail = || format!("`{name}` in the address is not a UUID in its hyphenated form of 36 characters");
+    text.parse().map_err(|_| Problem::bad_request(detail()))
+}
+
+fn not_text(_: PathRejection) -> Problem {
+    Problem::bad_request("the address is not percent-encoded UTF-8")
+}
+
+fn strange() -> Problem {
+    debug_assert!(false, "the rules answer what was asked");
+    Problem::new(ErrorCode::Internal, "the rules gave an answer to another question")
+}
+
+fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    let body = serde_json::to_vec(value).expect("strings and numbers always serialise");
+    (status, [("content-type", "application/json")], body).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_has_one_conversation_whoever_asks() {
+        let user = |text: &str| text.parse::<UserId>().expect("a UUID");
+        let alice = user("b959197e-c92a-5447-9195-94a280f2ac01");
+        let other = user("6b1d2c9e-50a4-4a0e-8e39-0a5c7d1f2b33");
+        assert_eq!(direct_id(alice, other), direct_id(other, alice));
+        // Python: uuid.uuid5 takes text only, so
+        // h = hashlib.sha1(namespace.bytes + other.bytes + alice.bytes).digest()[:16]; uuid.UUID(bytes=h, version=5)
+        assert_eq!(direct_id(alice, other).to_string(), "4163ecff-4cf5-5c7b-83c3-46ba2b7a5af2");
+        assert_ne!(direct_id(alice, other), direct_id(alice, alice));
+    }
+}
