@@ -16,10 +16,15 @@
 //!
 //! The consumer takes bits *before* it looks into the rings. A block that this look misses was put in after it, so
 //! its bit is set after the taking, and stays.
+//!
+//! A producer that finds its ring full may sleep too, so it asks to hear of room, by the same kind of handshake:
+//! it sets its bit in `wanted`, fences, and tries once more; the consumer, having taken blocks, fences, looks at
+//! `wanted`, and rings the doorbell of each producer it finds there, as if it had sent it mail.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
-const WORDS: usize = 15;
+/// Loom tracks each atomic by itself; a model with a few ports needs no more than one word.
+const WORDS: usize = if cfg!(loom) { 1 } else { 15 };
 const BITS: usize = u64::BITS as usize;
 
 /// The most ports a fabric can have: what fits beside the state word in 128 bytes of doorbell.
@@ -33,14 +38,21 @@ const ASLEEP: u32 = 1;
 pub(crate) struct Doorbell {
     bits: [AtomicU64; WORDS],
     state: AtomicU32,
+    /// Producers that found their ring to this port full. It is on lines of its own: the owner looks at it whenever
+    /// it has taken something, and it hardly ever changes.
+    wanted: Wanted,
 }
 
+#[repr(align(128))]
+struct Wanted([AtomicU64; WORDS]);
+
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Doorbell>() == 128);
+const _: () = assert!(size_of::<Doorbell>() == 256);
 
 impl Doorbell {
     pub(crate) fn new() -> Self {
-        Self { bits: std::array::from_fn(|_| AtomicU64::new(0)), state: AtomicU32::new(AWAKE) }
+        let words = || std::array::from_fn(|_| AtomicU64::new(0));
+        Self { bits: words(), state: AtomicU32::new(AWAKE), wanted: Wanted(words()) }
     }
 
     /// Producer, step 2: says that the ring of `from` has mail. A [`fence`] and [`Self::end_sleep`] must follow.
@@ -55,14 +67,27 @@ impl Doorbell {
             && self.state.compare_exchange(ASLEEP, AWAKE, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Consumer: moves the bits that are set into `pending`, which is as long as there are words in use.
-    pub(crate) fn take(&self, pending: &mut [u64]) {
+    /// Producer: asks to be rung when there is room in the ring of `from`. A [`fence`] and another try must follow.
+    pub(crate) fn want_room(&self, from: usize) {
+        self.wanted.0[from / BITS].fetch_or(1 << (from % BITS), Ordering::Relaxed);
+    }
+
+    /// Consumer: moves the bits that are set into `pending`, which is as long as there are words in use. True if
+    /// there were any.
+    pub(crate) fn take(&self, pending: &mut [u64]) -> bool {
+        let mut any = 0;
         for (word, pending) in self.bits.iter().zip(pending) {
-            // Looking first keeps the line shared when nothing has come. A bit overlooked here stays set.
-            if word.load(Ordering::Relaxed) != 0 {
-                *pending |= word.swap(0, Ordering::Acquire);
-            }
+            let bits = take(word);
+            any |= bits;
+            *pending |= bits;
         }
+        any != 0
+    }
+
+    /// Consumer, after it took blocks and a SeqCst fence: the next of the first `words` words of producers that want
+    /// to hear of room, and its index.
+    pub(crate) fn take_wanted(&self, words: usize) -> impl Iterator<Item = (usize, u64)> {
+        self.wanted.0[..words].iter().map(take).enumerate().filter(|(_, bits)| *bits != 0)
     }
 
     /// Consumer: whether any of the first `words` words has a bit set.
@@ -86,5 +111,14 @@ impl Doorbell {
         if self.state.load(Ordering::Relaxed) != AWAKE {
             self.state.store(AWAKE, Ordering::Relaxed);
         }
+    }
+}
+
+/// Empties a word. Looking first keeps the line shared when nothing has come; a bit overlooked here stays set.
+fn take(word: &AtomicU64) -> u64 {
+    match word.load(Ordering::Relaxed) {
+        0 => 0,
+        // Acquire: who has the bit sees the block.
+        _ => word.swap(0, Ordering::Acquire),
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! # One turn of a port's owner
 //!
-//! ```
+//! ```no_run
 //! use fabric::{Outbox, connect};
 //!
 //! let mut ports = connect::<u32>(vec![Box::new(|| ()), Box::new(|| ())], 16);
@@ -32,6 +32,9 @@
 //! }
 //! bob.awake();
 //! ```
+//!
+//! What a full ring refuses stays in the outbox; when there is room again, the doorbell of the port that was refused
+//! rings, so that its owner wakes, finds perhaps nothing to receive, and flushes. Every turn flushes, then.
 //!
 //! A waker that leaves a mark (an eventfd) has its mark removed *before* the next `receive`. A port whose own mail
 //! is refused goes on receiving: two ports that stop reading because the other's ring is full would wait for ever.

@@ -33,6 +33,9 @@ pub fn connect<T: Send>(wakers: Vec<Waker>, blocks_per_ring: usize) -> Vec<Port<
         fabric: fabric.clone(),
         pending: vec![0; count.div_ceil(64)].into(),
         next: 0,
+        made_room: false,
+        refused: false,
+        retry: false,
         gauges: Shared::default(),
     };
     (0..count).map(port).collect()
@@ -54,6 +57,12 @@ pub struct Port<T> {
     pending: Box<[u64]>,
     /// The ring whose turn it is.
     next: usize,
+    /// Blocks were taken, and nobody was told yet that there is room.
+    made_room: bool,
+    /// A full ring gave a block back, and the doorbell has not rung since.
+    refused: bool,
+    /// The doorbell has rung after a refusal, and the owner has not been told yet that another try may succeed.
+    retry: bool,
     gauges: Shared<Gauges>,
 }
 
@@ -77,7 +86,8 @@ impl<T: Send> Port<T> {
     /// another arrives in the order in which it was sent.
     ///
     /// # Errors
-    /// The block itself, when the ring is full.
+    /// The block itself, when the ring is full. When there is room again this port's own doorbell rings, its owner is
+    /// woken if it sleeps, and [`Self::prepare_sleep`] refuses once, so that a turn follows in which to try again.
     ///
     /// # Panics
     /// If there is no port `to`.
@@ -93,17 +103,15 @@ impl<T: Send> Port<T> {
     /// Sends without waking anybody; [`Self::wake`] must follow before the turn ends.
     pub(crate) fn post(&mut self, to: usize, block: Vec<T>) -> Result<(), Vec<T>> {
         let items = block.len();
-        // SAFETY: this port is the only one with its id, and `&mut self` makes its calls follow each other.
-        let pushed = unsafe {
-            let (ring, new) = self.fabric.matrix.made(self.id, to);
-            if new {
-                self.gauges.rings_made.add(1);
+        if let Err(block) = self.push(to, block) {
+            self.fabric.doorbells[to].want_room(self.id);
+            fence(Ordering::SeqCst);
+            // Either the consumer sees the wish, or this sees the room it made.
+            if let Err(block) = self.push(to, block) {
+                self.refused = true;
+                self.gauges.sends_refused.add(1);
+                return Err(block);
             }
-            ring.push(block)
-        };
-        if pushed.is_err() {
-            self.gauges.sends_refused.add(1);
-            return pushed;
         }
         self.fabric.doorbells[to].ring(self.id);
         self.gauges.blocks_sent.add(1);
@@ -111,8 +119,19 @@ impl<T: Send> Port<T> {
         Ok(())
     }
 
+    fn push(&mut self, to: usize, block: Vec<T>) -> Result<(), Vec<T>> {
+        // SAFETY: this port is the only one with its id, and `&mut self` makes its calls follow each other.
+        unsafe {
+            let (ring, new) = self.fabric.matrix.made(self.id, to);
+            if new {
+                self.gauges.rings_made.add(1);
+            }
+            ring.push(block)
+        }
+    }
+
     /// Wakes those of `posted` that sleep, at the price of one fence for all of them.
-    pub(crate) fn wake(&mut self, posted: impl IntoIterator<Item = usize>) {
+    pub(crate) fn wake(&self, posted: impl IntoIterator<Item = usize>) {
         fence(Ordering::SeqCst);
         for to in posted {
             if self.fabric.doorbells[to].end_sleep() {
@@ -123,7 +142,7 @@ impl<T: Send> Port<T> {
     }
 
     /// Notes how many items its owner's outbox could not send.
-    pub(crate) fn set_waiting(&mut self, items: usize) {
+    pub(crate) fn set_waiting(&self, items: usize) {
         self.gauges.items_waiting.set(items);
     }
 
@@ -131,7 +150,9 @@ impl<T: Send> Port<T> {
     /// `each` with the port it came from. Returns how many there were. What is left counts as mail: the next call
     /// goes on with the ring whose turn it is, and [`Self::prepare_sleep`] refuses until it is taken.
     pub fn receive(&mut self, each: &mut impl FnMut(usize, Vec<T>), blocks_max: usize) -> usize {
-        self.fabric.doorbells[self.id].take(&mut self.pending);
+        let rung = self.fabric.doorbells[self.id].take(&mut self.pending);
+        // A bit may stand for mail, for room, or for both.
+        self.retry |= rung && std::mem::take(&mut self.refused);
         let mut taken = 0;
         while taken < blocks_max {
             let Some(from) = self.next_pending() else { break };
@@ -143,12 +164,29 @@ impl<T: Send> Port<T> {
             }
             let Some((block, _)) = popped else { continue };
             self.next = from + 1;
+            self.made_room = true;
             taken += 1;
             self.gauges.blocks_received.add(1);
             self.gauges.items_received.add(block.len());
             each(from, block);
         }
+        if std::mem::take(&mut self.made_room) {
+            self.tell_of_room();
+        }
         taken
+    }
+
+    /// Rings those who found their ring to this port full.
+    fn tell_of_room(&self) {
+        fence(Ordering::SeqCst);
+        for (word, mut bits) in self.fabric.doorbells[self.id].take_wanted(self.pending.len()) {
+            while bits != 0 {
+                let from = word * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                self.fabric.doorbells[from].ring(self.id);
+                self.wake([from]);
+            }
+        }
     }
 
     /// The first pending ring at or after `next`, going round.
@@ -166,18 +204,24 @@ impl<T: Send> Port<T> {
         })
     }
 
-    /// Whether there may be something to receive.
+    /// Whether there may be something to receive, or room where there was none.
     pub fn has_mail(&self) -> bool {
-        self.pending.iter().any(|word| *word != 0)
-            || self.fabric.doorbells[self.id].is_rung(self.pending.len())
+        self.is_behind() || self.fabric.doorbells[self.id].is_rung(self.pending.len())
     }
 
-    /// Announces that the owner is about to sleep. True means that it may: whoever sends from now on wakes it. False
-    /// means that there is mail, and that nothing was announced.
+    /// Whether what the doorbell said before was not all acted upon.
+    fn is_behind(&self) -> bool {
+        self.retry || self.pending.iter().any(|word| *word != 0)
+    }
+
+    /// Announces that the owner is about to sleep. True means that it may: whoever sends from now on, or makes room
+    /// where this port found none, wakes it. False means that there may be mail or room, that nothing was announced,
+    /// and that another turn should receive and send what waits.
     #[must_use = "sleeping in spite of mail would leave it lying"]
     pub fn prepare_sleep(&mut self) -> bool {
-        self.pending.iter().all(|word| *word == 0)
-            && self.fabric.doorbells[self.id].begin_sleep(self.pending.len())
+        let behind = self.is_behind();
+        self.retry = false;
+        !behind && self.fabric.doorbells[self.id].begin_sleep(self.pending.len())
     }
 
     /// Says that the owner is awake again, whatever woke it. From here on nobody sends it a wake-up.
