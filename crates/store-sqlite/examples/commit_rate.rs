@@ -18,7 +18,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (conversations, batches, payload_bytes) = (number(1_000)?, number(300)?, number(200)?);
     let directory = arguments.next().map_or_else(|| PathBuf::from("commit-rate-data"), PathBuf::from);
     std::fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    let mut store = SqliteStore::open(&directory, &Options::default())?;
+    let mut store = SqliteStore::open(
+        &directory,
+        &Options {
+            checkpoint_bytes: std::env::var("CKPT").map_or(16, |x| x.parse().unwrap()) << 20,
+            ..Options::default()
+        },
+    )?;
     let result = measure(&mut store, conversations, batches, payload_bytes);
     drop(store);
     std::fs::remove_dir_all(&directory)?;
@@ -49,8 +55,13 @@ fn measure(
             heads[at] += 1;
             sent += 1;
             let mut client_id = [0; 16];
-            client_id[..8].copy_from_slice(&random.to_be_bytes());
-            client_id[8..].copy_from_slice(&sent.to_be_bytes());
+            let start = if std::env::var("V4").is_ok() {
+                random
+            } else {
+                (1_700_000_000_000 + sent / 60) << 16 | random >> 48
+            };
+            client_id[..8].copy_from_slice(&start.to_be_bytes());
+            client_id[8..].copy_from_slice(&scatter(sent, 0xe)[..8]);
             batch.push(Request::Append {
                 conversation: conversation(at),
                 from: device(at, from),

@@ -262,7 +262,6 @@ fn set_up(connection: &Connection, options: &Options) -> Result<(), Trouble> {
     if mode != "wal" {
         return Err(Trouble::damaged(format!("the write-ahead log cannot be turned on, the mode is {mode}")));
     }
-    connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     // Deleted messages are overwritten where that costs no more writing.
     connection.query_row("PRAGMA secure_delete = FAST", (), |_| Ok(()))?;

@@ -8,6 +8,7 @@ mod directory;
 mod engine;
 mod execute;
 mod gauges;
+mod log_buffer;
 mod moves;
 mod open;
 mod read;

@@ -151,7 +151,6 @@ pub(crate) fn create(directory: &Path, version: u32) -> Result<(), OpenError> {
     let build = || -> Result<(), Trouble> {
         let connection =
             connect(&unfinished, OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
         schema::begin(&connection)?;
         schema::migrate(&connection, version)?;
         connection.close().map_err(|(_, error)| error.into())
@@ -195,6 +194,8 @@ pub(crate) fn connect(file: &Path, flags: OpenFlags) -> Result<Connection, Troub
     let connection =
         Connection::open_with_flags_and_vfs(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, vfs::VFS)?;
     connection.busy_timeout(BUSY_WAIT)?;
+    // Every commit is synced before anybody hears of it; `LogBuffer` relies on it too.
+    connection.pragma_update(None, "synchronous", "FULL")?;
     // SQLite would sync once more while closing and keep a failure to itself.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;

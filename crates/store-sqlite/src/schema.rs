@@ -6,6 +6,9 @@
 //! A conversation is called by a small number inside the file, and an entry of a log lies under `number << 32 | seq`: one integer key
 //! keeps a conversation's entries together, in order, in the fastest kind of tree SQLite has. The head of a log is not stored: it is
 //! the last entry, or what was trimmed when there is none, so nothing can disagree with it and `Append` writes one row less.
+//!
+//! Client ids are the largest table, and a random place in it would cost every message a page of its own. So the client id comes first in
+//! its key: those that begin with the time, as UUIDs of version 7 do, are written side by side.
 
 use rusqlite::{Connection, ffi};
 
@@ -75,13 +78,13 @@ const STEPS: [&str; 2] = [
     ) STRICT, WITHOUT ROWID;
 
     CREATE TABLE client_ids (
-        user BLOB NOT NULL,
         client_id BLOB NOT NULL,
+        user BLOB NOT NULL,
         conversation INTEGER NOT NULL,
         seq INTEGER NOT NULL,
         ts INTEGER NOT NULL,
         digest BLOB NOT NULL,
-        PRIMARY KEY (user, client_id)
+        PRIMARY KEY (client_id, user)
     ) STRICT, WITHOUT ROWID;
 
     CREATE VIEW heads AS

@@ -84,8 +84,8 @@ statements! {
         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
     client_id = "SELECT seq, ts, digest FROM client_ids WHERE user = ?1 AND client_id = ?2";
     /// The oldest within a range of times.
-    forget_client_ids = "DELETE FROM client_ids WHERE (user, client_id) IN (
-        SELECT user, client_id FROM client_ids WHERE ts BETWEEN ?1 AND ?2 ORDER BY ts, user, client_id LIMIT ?3)";
+    forget_client_ids = "DELETE FROM client_ids WHERE (client_id, user) IN (
+        SELECT client_id, user FROM client_ids WHERE ts BETWEEN ?1 AND ?2 ORDER BY ts, client_id, user LIMIT ?3)";
 }
 
 /// A connection and its prepared statements, which borrow it: the connection stays where it is until they are gone.

@@ -1,11 +1,12 @@
-//! The layer between SQLite and the operating system that gives every page of a database file a checksum.
+//! The layer between SQLite and the operating system.
 //!
-//! SQLite checks its write-ahead log by itself and nothing of the database file; a bit that flips inside a payload would be delivered
-//! as it is. So pages are sealed on their way into the file and compared on their way out, and a difference is an I/O error
-//! (`SQLITE_IOERR_DATA`, as in SQLite's own `cksumvfs` extension, which this follows in shape). Everything else goes straight to the
-//! system's layer. Files mapped into memory are not offered, as they would pass this by.
+//! It gives every page of a database file a checksum. SQLite checks its write-ahead log by itself and nothing of the database file; a
+//! bit that flips inside a payload would be delivered as it is. So pages are sealed on their way into the file and compared on their
+//! way out, and a difference is an I/O error (`SQLITE_IOERR_DATA`, as in SQLite's own `cksumvfs` extension, which this follows in
+//! shape). Files mapped into memory are not offered, as they would pass this by. And it gathers the writes into the
+//! write-ahead log, see [`LogBuffer`]. Everything else goes straight to the system's layer.
 //!
-//! Owns sealing and comparing; deliberately knows nothing of what is in a page.
+//! Deliberately knows nothing of what is in a page.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -14,16 +15,20 @@ use std::sync::OnceLock;
 use rusqlite::ffi;
 
 use crate::checksum;
+use crate::log_buffer::LogBuffer;
 use crate::schema::PAGE_BYTES;
 
 /// The name under which SQLite knows this layer.
 pub(crate) const VFS: &CStr = c"throng";
 
-/// The database file as SQLite holds it: the system's own record of it follows in the same allocation.
+/// A database file or a write-ahead log as SQLite holds it: the system's own record of it follows in the same allocation.
 #[repr(C)]
 struct File {
     base: ffi::sqlite3_file,
+    /// Of a database file; 0 for a log, whose pages carry no checksum of ours.
     page_bytes: c_int,
+    /// Of a log; null for a database file.
+    buffer: *mut LogBuffer,
 }
 
 /// Room for [`File`] that keeps the record behind it aligned.
@@ -78,17 +83,18 @@ unsafe extern "C" fn open(
     unsafe {
         let below = below(vfs);
         let open = (*below).xOpen.expect("every layer opens files");
-        let sealed = flags & ffi::SQLITE_OPEN_MAIN_DB != 0;
-        // Only the tests' faults need to see what happens to the log.
-        let watched = cfg!(test) && flags & ffi::SQLITE_OPEN_WAL != 0;
-        if !sealed && !watched {
+        let (is_database, is_log) =
+            (flags & ffi::SQLITE_OPEN_MAIN_DB != 0, flags & ffi::SQLITE_OPEN_WAL != 0);
+        if !is_database && !is_log {
             return open(below, name, file, flags, flags_out);
         }
         (*file).pMethods = ptr::null();
         let real = real(file);
         let code = open(below, name, real, flags, flags_out);
         if code == ffi::SQLITE_OK {
-            (*file.cast::<File>()).page_bytes = if sealed { page_bytes(real) } else { 0 };
+            let ours = &mut *file.cast::<File>();
+            ours.page_bytes = if is_database { page_bytes(real) } else { 0 };
+            ours.buffer = if is_log { Box::into_raw(Box::default()) } else { ptr::null_mut() };
             (*file).pMethods = &METHODS;
         } else if !(*real).pMethods.is_null() {
             ((*(*real).pMethods).xClose.expect("every file can be closed"))(real);
@@ -148,6 +154,36 @@ unsafe fn is_page(file: *mut ffi::sqlite3_file, length: c_int, offset: ffi::sqli
     length == page_bytes && page_bytes >= 512 && offset % ffi::sqlite3_int64::from(page_bytes) == 0
 }
 
+/// Writes as the system does.
+unsafe fn write_through(
+    file: *mut ffi::sqlite3_file,
+    bytes: &[u8],
+    offset: ffi::sqlite3_int64,
+) -> Result<(), c_int> {
+    #[cfg(test)]
+    if let Some(code) = faults::write_fails() {
+        return Err(code);
+    }
+    // SAFETY: the file is open and the bytes are there.
+    let code = unsafe {
+        let real = real(file);
+        let write = (*(*real).pMethods).xWrite.expect("every file can be written");
+        write(real, bytes.as_ptr().cast(), bytes.len() as c_int, offset)
+    };
+    if code == ffi::SQLITE_OK { Ok(()) } else { Err(code) }
+}
+
+/// Lets go out what was gathered for a file.
+unsafe fn flush(file: *mut ffi::sqlite3_file) -> Result<(), c_int> {
+    // SAFETY: `open` made it a `File`, and its buffer lives until `close`; SQLite uses a file from one thread at a time.
+    unsafe {
+        match (*file.cast::<File>()).buffer.as_mut() {
+            Some(buffer) => buffer.flush(|bytes, offset| write_through(file, bytes, offset)),
+            None => Ok(()),
+        }
+    }
+}
+
 unsafe extern "C" fn read(
     file: *mut ffi::sqlite3_file,
     buffer: *mut c_void,
@@ -156,6 +192,9 @@ unsafe extern "C" fn read(
 ) -> c_int {
     // SAFETY: passed on as it came; after a success the buffer holds `length` bytes.
     unsafe {
+        if let Err(code) = flush(file) {
+            return code;
+        }
         let real = real(file);
         let code = ((*(*real).pMethods).xRead.expect("every file can be read"))(real, buffer, length, offset);
         if code == ffi::SQLITE_OK && is_page(file, length, offset) {
@@ -170,39 +209,56 @@ unsafe extern "C" fn read(
 
 unsafe extern "C" fn write(
     file: *mut ffi::sqlite3_file,
-    buffer: *const c_void,
+    bytes: *const c_void,
     length: c_int,
     offset: ffi::sqlite3_int64,
 ) -> c_int {
-    // SAFETY: passed on as it came. A page's buffer belongs to SQLite's page cache or is its scratch page, both writable, and
-    // nobody reads its reserved bytes; `cksumvfs` does the same.
-    unsafe {
+    // SAFETY: SQLite hands over `length` bytes. A page's buffer belongs to its page cache or is its scratch page, both writable,
+    // and nobody reads its reserved bytes; `cksumvfs` does the same.
+    let written = unsafe {
         if is_page(file, length, offset) {
-            let page = std::slice::from_raw_parts_mut(buffer.cast_mut().cast::<u8>(), length as usize);
+            let page = std::slice::from_raw_parts_mut(bytes.cast_mut().cast::<u8>(), length as usize);
             checksum::seal(page, offset as u64);
         }
-        #[cfg(test)]
-        if faults::due(&faults::WRITES) {
-            return ffi::SQLITE_IOERR_WRITE;
+        let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), length as usize);
+        match (*file.cast::<File>()).buffer.as_mut() {
+            Some(buffer) => buffer.put(bytes, offset, |bytes, offset| write_through(file, bytes, offset)),
+            None => write_through(file, bytes, offset),
         }
-        let real = real(file);
-        ((*(*real).pMethods).xWrite.expect("every file can be written"))(real, buffer, length, offset)
-    }
+    };
+    written.err().unwrap_or(ffi::SQLITE_OK)
 }
 
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
-    #[cfg(test)]
-    if faults::due(&faults::SYNCS) {
-        return ffi::SQLITE_IOERR_FSYNC;
-    }
     // SAFETY: passed on as it came.
     unsafe {
+        if let Err(code) = flush(file) {
+            return code;
+        }
+        #[cfg(test)]
+        if faults::sync_fails() {
+            return ffi::SQLITE_IOERR_FSYNC;
+        }
         let real = real(file);
         ((*(*real).pMethods).xSync.expect("every file can be synced"))(real, flags)
     }
 }
 
-/// A method that only passes on what it was given.
+unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
+    // SAFETY: nothing uses the file after this, and the buffer came from a box.
+    unsafe {
+        // What was not synced was not committed, so nobody misses it.
+        let _ = flush(file);
+        let buffer = (*file.cast::<File>()).buffer;
+        if !buffer.is_null() {
+            drop(Box::from_raw(buffer));
+        }
+        let real = real(file);
+        ((*(*real).pMethods).xClose.expect("every file can be closed"))(real)
+    }
+}
+
+/// A method that passes on what it was given; a flushed one after what was gathered.
 macro_rules! pass_on {
     ($name:ident, $method:ident, ($($argument:ident: $type:ty),*) -> $result:ty) => {
         unsafe extern "C" fn $name(file: *mut ffi::sqlite3_file, $($argument: $type),*) -> $result {
@@ -213,11 +269,22 @@ macro_rules! pass_on {
             }
         }
     };
+    (flushed $name:ident, $method:ident, ($($argument:ident: $type:ty),*) -> c_int) => {
+        unsafe extern "C" fn $name(file: *mut ffi::sqlite3_file, $($argument: $type),*) -> c_int {
+            // SAFETY: passed on as it came.
+            unsafe {
+                if let Err(code) = flush(file) {
+                    return code;
+                }
+                let real = real(file);
+                ((*(*real).pMethods).$method.expect("the unix layer has all of them"))(real, $($argument),*)
+            }
+        }
+    };
 }
 
-pass_on!(close, xClose, () -> c_int);
-pass_on!(truncate, xTruncate, (size: ffi::sqlite3_int64) -> c_int);
-pass_on!(file_size, xFileSize, (size: *mut ffi::sqlite3_int64) -> c_int);
+pass_on!(flushed truncate, xTruncate, (size: ffi::sqlite3_int64) -> c_int);
+pass_on!(flushed file_size, xFileSize, (size: *mut ffi::sqlite3_int64) -> c_int);
 pass_on!(lock, xLock, (level: c_int) -> c_int);
 pass_on!(unlock, xUnlock, (level: c_int) -> c_int);
 pass_on!(check_reserved_lock, xCheckReservedLock, (reserved: *mut c_int) -> c_int);
@@ -229,30 +296,28 @@ pass_on!(shm_lock, xShmLock, (offset: c_int, count: c_int, flags: c_int) -> c_in
 pass_on!(shm_barrier, xShmBarrier, () -> ());
 pass_on!(shm_unmap, xShmUnmap, (delete: c_int) -> c_int);
 
-/// Failures of the disk for the tests of this crate, counted per thread.
+/// Failures of the disk for the tests of this crate; each thread has its own disk.
 #[cfg(test)]
 pub(crate) mod faults {
     use std::cell::Cell;
-    use std::thread::LocalKey;
+    use std::ffi::c_int;
 
     thread_local! {
-        /// How many syncs of the database file and the log go well before one fails.
+        /// How many syncs of database files and logs go well before one fails.
         pub(crate) static SYNCS: Cell<Option<u32>> = const { Cell::new(None) };
-        /// How many writes into them go well before one fails.
-        pub(crate) static WRITES: Cell<Option<u32>> = const { Cell::new(None) };
+        /// How many writes into them go well, and with which code all later ones fail.
+        pub(crate) static WRITES: Cell<Option<(u32, c_int)>> = const { Cell::new(None) };
     }
 
-    pub(crate) fn due(left: &'static LocalKey<Cell<Option<u32>>>) -> bool {
-        left.with(|left| match left.get() {
-            None => false,
-            Some(0) => {
-                left.set(None);
-                true
-            }
-            Some(some) => {
-                left.set(Some(some - 1));
-                false
-            }
-        })
+    pub(super) fn sync_fails() -> bool {
+        let left = SYNCS.get();
+        SYNCS.set(left.and_then(|left| left.checked_sub(1)));
+        left == Some(0)
+    }
+
+    pub(super) fn write_fails() -> Option<c_int> {
+        let (left, code) = WRITES.get()?;
+        WRITES.set(Some((left.saturating_sub(1), code)));
+        (left == 0).then_some(code)
     }
 }

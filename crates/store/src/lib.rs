@@ -16,5 +16,6 @@ pub use memory::{MemoryStore, Taken};
 pub use reply::{ConversationRecord, DeviceRecord, MemberRecord, PendingRecord, Reply};
 pub use request::Request;
 
-/// Most client ids one [`Request::ForgetClientIds`] forgets, the oldest first: a bound on how long it holds up its batch.
+/// Most client ids one [`Request::ForgetClientIds`] forgets, the oldest first (of one time, the smallest client id): a bound on
+/// how long it holds up its batch.
 pub const FORGET_MAX: u32 = 4_096;

@@ -27,7 +27,7 @@ pub struct MemoryStore {
     pending: BTreeSet<(DeviceKey, ConversationId)>,
     client_ids: BTreeMap<(UserId, ClientId), Taken>,
     /// The same client ids, oldest first.
-    client_ids_by_age: BTreeSet<(Wall, UserId, ClientId)>,
+    client_ids_by_age: BTreeSet<(Wall, ClientId, UserId)>,
     full: bool,
 }
 
@@ -234,7 +234,7 @@ impl MemoryStore {
             }
         }
         self.client_ids.insert((from.user, client_id), Taken { conversation: id, seq, ts, digest });
-        self.client_ids_by_age.insert((ts, from.user, client_id));
+        self.client_ids_by_age.insert((ts, client_id, from.user));
         Reply::Appended { seq }
     }
 
@@ -301,9 +301,9 @@ impl MemoryStore {
             .take(FORGET_MAX as usize)
             .copied()
             .collect();
-        for (ts, user, client_id) in &old {
+        for (ts, client_id, user) in &old {
             self.client_ids.remove(&(*user, *client_id));
-            self.client_ids_by_age.remove(&(*ts, *user, *client_id));
+            self.client_ids_by_age.remove(&(*ts, *client_id, *user));
         }
         Reply::Forgotten(old.len() as u32)
     }
