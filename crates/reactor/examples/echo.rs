@@ -165,7 +165,9 @@ fn echo(receiver: &mut Receiver, pool: &mut Pool, now: Mono, bytes: &mut [u8], o
     loop {
         match frames.next() {
             Ok(None) => return Then::Stay,
-            Ok(Some(Event::Message { kind: MessageKind::Text, bytes })) => encode_frame(out, Opcode::Text, bytes),
+            Ok(Some(Event::Message { kind: MessageKind::Text, bytes })) => {
+                encode_frame(out, Opcode::Text, bytes)
+            }
             Ok(Some(Event::Message { kind: MessageKind::Binary, bytes })) => {
                 encode_frame(out, Opcode::Binary, bytes);
             }

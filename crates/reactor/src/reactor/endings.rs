@@ -97,3 +97,31 @@ impl Reactor {
         Some(fd)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+    use std::time::Duration;
+
+    use crate::{Event, ListenOptions, Options, Reactor, Waker};
+
+    #[test]
+    fn a_freed_descriptor_ends_the_listeners_rest_at_once() {
+        let mut reactor =
+            Reactor::new(Waker::new().expect("an eventfd"), Options::default()).expect("an epoll set");
+        let loopback = "127.0.0.1:0".parse().expect("an address");
+        let address = reactor.listen(loopback, &ListenOptions::default()).expect("a free port");
+        let _inside = TcpStream::connect(address).expect("a connection");
+        reactor.wait(None).expect("a wait");
+        assert_eq!(reactor.next_event(), Some(Event::Accept));
+        let mut accepted = Vec::new();
+        reactor.accept_some(1, &mut accepted).expect("a connection");
+
+        reactor.rest();
+        let _waiting = TcpStream::connect(address).expect("the kernel completes it");
+        assert_eq!(reactor.wait(Some(Duration::ZERO)).expect("a wait"), 0, "it rests");
+        reactor.close(accepted[0].id);
+        assert_eq!(reactor.wait(Some(Duration::ZERO)).expect("a wait"), 1, "long before its rest is over");
+        assert_eq!(reactor.next_event(), Some(Event::Accept));
+    }
+}

@@ -64,7 +64,8 @@ impl Reactor {
         self.arm_listener();
     }
 
-    fn rest(&mut self) {
+    /// Lets those who connect wait until a descriptor is freed, or a while.
+    pub(super) fn rest(&mut self) {
         if let Some(door) = &mut self.door {
             door.rest();
         }

@@ -163,6 +163,7 @@ fn malformed_heads_are_refused() {
         ("no colon", with("nonsense"), 400),
         ("empty name", with(": value"), 400),
         ("name with a control character", with("X\u{1}: 1"), 400),
+        ("DEL in a value", with("X: a\u{7f}b"), 400),
         ("name that is not ASCII", with("Ü: 1"), 400),
         ("NUL in a value", with("X: a\0b"), 400),
         ("bare CR in a value", with("X: a\rHost: evil"), 400),
