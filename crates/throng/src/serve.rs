@@ -65,7 +65,10 @@ pub fn run(config: Config) -> Result<ExitCode, ServeError> {
     let shards = shards(&config);
     tell_limit(limit, shards);
     // The directory is locked before anything is made in it.
-    let store = SqliteStore::open(&config.data, &store_sqlite::Options::default()).map_err(ServeError::Store)?;
+    let store = {
+        let options = store_sqlite::Options { cache_bytes: config.store.cache_bytes, ..Default::default() };
+        SqliteStore::open(&config.data, &options).map_err(ServeError::Store)?
+    };
     if config.dev
         && let Some(made) = keys::generate_if_missing(&config).map_err(ServeError::Keys)?
     {
@@ -115,19 +118,22 @@ async fn serve(
         handle: node.handle(),
         keys,
         rules: keys::rules(config),
-        version: env!("CARGO_PKG_VERSION"),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        limits: api::Limits::default(),
         origins: config.origins.clone(),
         dev,
     };
-    let (stop_http, stopped) = tokio::sync::watch::channel(false);
-    let http = tokio::spawn(api::serve(connections, state, stopped));
+    let (stop_http, stopped) = tokio::sync::oneshot::channel();
+    let http = tokio::spawn(api::serve(connections, state, async move {
+        let _ = stopped.await;
+    }));
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
     tracing::info!(seconds = config.drain.0 / 1_000, "stopping: clients are told to come back");
     let in_time = node.drain(config.drain).await;
-    let _ = stop_http.send(true);
+    let _ = stop_http.send(());
     let _ = tokio::time::timeout(Duration::from_secs(2), http).await;
     if !in_time {
         tracing::warn!("some connections were cut off at the end of the drain");
@@ -146,6 +152,10 @@ fn shards(config: &Config) -> u16 {
 fn settings(config: &Config, store: &SqliteStore, shards: u16, keys: &Arc<Keys>) -> shard::Settings {
     let defaults = shard::Settings::new(shards, store.hash_key(), Arc::clone(keys), keys::rules(config));
     shard::Settings {
+        domain: domain::Settings {
+            residents_max: config.messages.resident_conversations_max,
+            receipts_members_max: config.messages.receipts_members_max,
+        },
         origins: config.origins.clone(),
         unauthenticated_max: config.connections.unauthenticated_max as usize,
         unauthenticated_per_address_max: config.connections.unauthenticated_per_address_max as usize,
@@ -205,12 +215,16 @@ fn development(config: &Config) -> Result<api::Dev, ServeError> {
 
 /// What somebody trying it out wants to know: the page, and tokens to go on with.
 fn print_welcome(listen: std::net::SocketAddr, dev: &api::Dev) {
-    println!("throng is running for development. Open this page in two tabs and chat:\n\n  http://{listen}/\n");
+    println!(
+        "throng is running for development. Open this page in two tabs and chat:\n\n  http://{listen}/\n"
+    );
     println!("Or connect to ws://{listen}/v1/socket with a token:\n");
     for user in ["alice", "bob"] {
         println!("  {user}: {}\n", token(&dev.signing, user, dev));
     }
-    println!("Tokens are valid for an hour; `throng token --user alice --device 1` makes more. Ctrl-C stops.");
+    println!(
+        "Tokens are valid for an hour; `throng token --user alice --device 1` makes more. Ctrl-C stops."
+    );
 }
 
 fn token(signing: &SigningKey, user: &str, dev: &api::Dev) -> String {

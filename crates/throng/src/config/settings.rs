@@ -54,9 +54,7 @@ pub struct Rate {
 pub struct Messages {
     pub payload_bytes_max: usize,
     pub idempotency_window: Span,
-    #[cfg_attr(not(test), expect(dead_code, reason = "`serve` does not hand it on yet"))]
     pub receipts_members_max: usize,
-    #[cfg_attr(not(test), expect(dead_code, reason = "`serve` does not hand it on yet"))]
     pub resident_conversations_max: usize,
 }
 
@@ -64,7 +62,6 @@ pub struct Messages {
 #[derive(Debug, Clone)]
 pub struct Store {
     pub commit_batch_max: usize,
-    #[expect(dead_code, reason = "`serve` does not hand it on yet")]
     pub cache_bytes: usize,
 }
 
