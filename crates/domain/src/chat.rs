@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use model::limits::WAITING_LINE_MAX;
-use model::{ConversationId, ConversationKind, HashKey, Mono, Now, Seq, UserId};
+use model::{Body, Change, ConversationId, ConversationKind, Entry, HashKey, Mono, Now, Seq, UserId, Wall};
 use store::{ConversationRecord, Reply, Request};
 
 use crate::effect::{Answer, Effect, Effects, Refusal, Ticket};
@@ -26,9 +26,17 @@ enum Residence {
     /// The store has been asked for it; `again` when it was in memory and did not know a device.
     Loading { again: bool, line: VecDeque<Act> },
     /// The store has been asked to make it.
-    Creating { origin: Origin, by: UserId, line: VecDeque<Act> },
+    Creating { creation: Creation, line: VecDeque<Act> },
     /// It is in memory.
     Resident(Box<Conversation>),
+}
+
+/// What the store was asked to make, and for whom. The first entry is told exactly as it was asked for.
+struct Creation {
+    origin: Origin,
+    by: UserId,
+    members: Vec<UserId>,
+    ts: Wall,
 }
 
 /// All conversations of one partition.
@@ -78,10 +86,11 @@ impl Chat {
     fn fetch(&mut self, now: Now, id: ConversationId, act: Act, out: &mut Effects) {
         match act {
             Act::Create { origin, by, kind, members } => {
+                let creation = Creation { origin, by, members: members.clone(), ts: now.wall };
                 let request =
                     Request::CreateConversation { conversation: id, kind, by, members, ts: now.wall };
                 out.push(Effect::Ask { ticket: Ticket::Conversation(id), request });
-                self.conversations.insert(id, Residence::Creating { origin, by, line: VecDeque::new() });
+                self.conversations.insert(id, Residence::Creating { creation, line: VecDeque::new() });
             }
             // It will be read when it is needed, and then names the device.
             Act::DeviceAdded { .. } => {}
@@ -114,7 +123,7 @@ impl Chat {
         let Some(residence) = self.conversations.remove(&id) else { return };
         let (line, again, creation) = match residence {
             Residence::Loading { again, line } => (line, again, None),
-            Residence::Creating { origin, by, line } => (line, false, Some((origin, by))),
+            Residence::Creating { creation, line } => (line, false, Some(creation)),
             Residence::Resident(_) => return,
         };
         match (reply, creation) {
@@ -135,11 +144,14 @@ impl Chat {
                     }
                 }
             }
-            (Reply::Created { fresh, record }, Some((origin, by))) => {
+            (Reply::Created { fresh, record }, Some(creation)) => {
                 self.admit(now, id, record, out);
                 if let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) {
                     let mut context = Context::new(&self.hash_key, self.receipts_members_max, now, id, out);
-                    conversation.handle_created(&mut context, origin, by, fresh);
+                    match fresh {
+                        true => conversation.handle_made(&mut context, creation),
+                        false => conversation.handle_create_again(&mut context, creation.origin, creation.by),
+                    }
                 }
                 self.replay(now, id, line, out);
                 self.after(now, id, out);
@@ -150,7 +162,7 @@ impl Chat {
                 } else {
                     Refusal::Internal("the store gave an answer to another question")
                 };
-                refuse(creation.map(|(origin, _)| origin), why, out);
+                refuse(creation.map(|creation| creation.origin), why, out);
                 for act in line {
                     refuse(act.origin(), why, out);
                 }
@@ -241,24 +253,24 @@ fn refuse(origin: Option<Origin>, why: Refusal, out: &mut Effects) {
 }
 
 impl Conversation {
-    /// It was just made, or was there already when somebody asked for it to be made.
-    fn handle_created(&mut self, context: &mut Context<'_>, origin: Origin, by: UserId, fresh: bool) {
+    /// It was just made.
+    fn handle_made(&mut self, context: &mut Context<'_>, creation: Creation) {
+        let Creation { origin, by, members, ts } = creation;
+        let body = Body::Change(Change::Created { by, members });
+        let marked = self.devices().collect();
+        self.tell_changed(context, MembershipEvent::Added, None);
+        self.deliver(context, Arc::new(Entry { seq: Seq(1), ts, body }), None, marked);
+        let summary = Arc::new(self.summary(context.id));
+        context.answer(origin, Answer::Conversation { summary, fresh: true });
+    }
+
+    /// It was there already when somebody asked for it to be made.
+    fn handle_create_again(&mut self, context: &mut Context<'_>, origin: Origin, by: UserId) {
         if self.member(by).is_none() {
             return context.refuse(origin, Refusal::NotMember);
         }
-        if fresh {
-            let members = self.users().collect();
-            let entry = Arc::new(model::Entry {
-                seq: Seq(1),
-                ts: context.now.wall,
-                body: model::Body::Change(model::Change::Created { by, members }),
-            });
-            let marked = self.devices().collect();
-            self.tell_changed(context, MembershipEvent::Added, None);
-            self.deliver(context, entry, None, marked);
-        }
-        let answer = Answer::Conversation { summary: Arc::new(self.summary(context.id)), fresh };
-        context.answer(origin, answer);
+        let summary = Arc::new(self.summary(context.id));
+        context.answer(origin, Answer::Conversation { summary, fresh: false });
     }
 
     fn is_direct(&self) -> bool {

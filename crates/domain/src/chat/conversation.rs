@@ -235,7 +235,7 @@ impl Conversation {
             Act::Receive { origin, device, seq } => self.receive(context, origin, device, seq),
             Act::Read { origin, device, seq } => self.read(context, origin, device, seq),
             Act::Sync { origin, user, after, limit } => self.sync(context, origin, user, after, limit),
-            Act::Create { origin, by, .. } => self.handle_created(context, origin, by, false),
+            Act::Create { origin, by, .. } => self.handle_create_again(context, origin, by),
             Act::Add { origin, by, user } => self.add(context, origin, by, user),
             Act::Remove { origin, by, user } => self.remove(context, origin, by, user),
             Act::DeviceAdded { device, cursor } => self.device_added(device, cursor),

@@ -1,0 +1,160 @@
+//! The end of a run: nothing goes wrong any more, everybody is online, and everything must come right.
+
+use model::{Seq, Span};
+
+use crate::coverage::Seen;
+use crate::names::Named;
+use crate::oracle::sent_by;
+use crate::violation::{Checked, broken};
+use crate::world::World;
+
+/// Rounds after which everything must have come right. A round is a turn of everybody.
+const ROUNDS_MAX: u32 = 4_000;
+
+impl World {
+    /// Lets everything come to rest and then checks what must hold.
+    pub fn come_to_rest(&mut self) -> Checked {
+        self.calm = true;
+        self.trace.line(format_args!("{} from now on nothing goes wrong", self.now.mono.0));
+        self.disk.store.set_full(false);
+        self.post.let_through();
+        self.rest()?;
+        self.last_words()?;
+        self.rest()?;
+        self.check_everything()
+    }
+
+    /// One more message in every conversation.
+    fn last_words(&mut self) -> Checked {
+        let conversations: Vec<_> = self.disk.store.conversations().collect();
+        for conversation in conversations {
+            let member = self
+                .clients
+                .iter()
+                .position(|client| self.oracle.share(conversation, client.key).is_some());
+            if let Some(member) = member {
+                let (client, mut around) = self.around(member);
+                client.write(conversation, &mut around);
+            }
+        }
+        Ok(())
+    }
+
+    /// Everybody acts until there is nothing left to do, over and over with time passing, until nobody wants anything.
+    fn rest(&mut self) -> Checked {
+        let mut quiet = 0;
+        for _ in 0..ROUNDS_MAX {
+            let busy = self.round()?;
+            let content = self.clients.iter().all(|client| client.is_content());
+            if busy || !content {
+                quiet = 0;
+                self.pass(Span(if busy { 1 } else { 200 }));
+            } else {
+                quiet += 1;
+                self.pass(Span(500));
+            }
+            // Long enough for everything that waits for quiet to have happened.
+            if quiet > 12 {
+                return Ok(());
+            }
+        }
+        let who: Vec<String> = self
+            .clients
+            .iter()
+            .filter(|client| !client.is_content())
+            .map(|client| format!("{} ({})", Named(client.key), client.complaint()))
+            .collect();
+        let (mail, asked, answers) = (self.post.len(), self.disk.asked(), self.disk.under_way());
+        broken("D11", format!("no rest: {who:?}, {mail} pieces of mail, {asked} asked, {answers} answers, {} outside", self.office.waiting()))
+    }
+
+    fn round(&mut self) -> Result<bool, crate::violation::Violation> {
+        let mut busy = self.disk.asked() > 0;
+        for side in 0..self.sides.len() {
+            busy |= self.turn(side)?;
+        }
+        self.commit(true)?;
+        for client in 0..self.clients.len() {
+            self.client(client)?;
+        }
+        Ok(busy)
+    }
+
+    fn check_everything(&mut self) -> Checked {
+        self.oracle.check_durable(&self.disk.store)?;
+        if self.office.waiting() > 0 {
+            return broken("office", format!("{} requests were never answered", self.office.waiting()));
+        }
+        self.check_devices()?;
+        let store = &self.disk.store;
+        for conversation in store.conversations() {
+            let head = Seq(store.log(conversation).len() as u64);
+            let name = Named(conversation);
+            for (device, cursor) in store.cursors(conversation) {
+                if cursor != head {
+                    return broken("D11", format!("{} stands at {cursor} of {head} in {name}", Named(device)));
+                }
+            }
+            if store.cursors(conversation).next().is_some() && store.trimmed(conversation) != head {
+                return broken("rest", format!("{name} is trimmed to {} of {head}", store.trimmed(conversation)));
+            }
+        }
+        if let Some((device, conversation)) = store.pending().next() {
+            return broken("rest", format!("{} is still marked in {}", Named(device), Named(conversation)));
+        }
+        for (number, side) in self.sides.iter_mut().enumerate() {
+            let flights = side.shard.counters().get(shard::Metric::Flights);
+            if flights > 0 {
+                return broken("rest", format!("shard {number} still has {flights} flights"));
+            }
+        }
+        self.check_reconnect()
+    }
+
+    /// D5: every device has everything of its share.
+    fn check_devices(&self) -> Checked {
+        let store = &self.disk.store;
+        for client in &self.clients {
+            for (conversation, share) in self.oracle.shares(client.key) {
+                let place = client.places.get(&conversation);
+                let log = &store.log(conversation)[share.start.0 as usize..];
+                let missing = log.iter().find(|entry| {
+                    let has = place.is_some_and(|place| place.have.contains(&entry.seq));
+                    !has && !sent_by(entry, client.key)
+                });
+                if let Some(missing) = missing {
+                    let (who, name) = (Named(client.key), Named(conversation));
+                    return broken("D5", format!("{who} never got #{} of {name}", missing.seq));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Known devices with nothing pending come back, and nothing is asked of the store.
+    fn check_reconnect(&mut self) -> Checked {
+        for client in 0..self.clients.len() {
+            let (client, mut around) = self.around(client);
+            client.connect(&mut around);
+        }
+        for _ in 0..20 {
+            for side in 0..self.sides.len() {
+                self.turn(side)?;
+            }
+            if self.disk.asked() > 0 {
+                return broken("rest", format!("a known device asked the store at connect: {}", self.disk.describe()));
+            }
+            for client in 0..self.clients.len() {
+                self.client(client)?;
+            }
+            self.pass(Span(1));
+        }
+        match self.clients.iter().find(|client| !client.is_content()) {
+            None => {
+                self.coverage.add(Seen::ConnectsWithoutQuery, self.clients.len() as u64);
+                Ok(())
+            }
+            Some(client) => broken("rest", format!("{} did not come back: {}", Named(client.key), client.complaint())),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! A client: one device with its durable memory, its connections and its habits.
+//!
+//! Owns what a well-made client does (see "Delivery" in `docs/protocol.md`): it remembers per conversation how far it has everything,
+//! ignores what it has, acknowledges what it has stored, and sends again what was not answered. `hearing` is what comes in, `acting`
+//! what it does by itself. Deliberately knows nothing of the server's insides.
+
+mod acting;
+mod hearing;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use model::{ClientId, ConversationId, DeviceKey, HashKey, Mono, Now, Payload, Seq, Wall};
+use protocol::Encoding;
+use store::MemoryStore;
+use websocket::Pool;
+
+use crate::coverage::{Coverage, Seen};
+use crate::link::{Heard, Link};
+use crate::names::Named;
+use crate::oracle::Oracle;
+use crate::plan::Plan;
+use crate::random::Random;
+use crate::tokens::Tokens;
+use crate::trace::Trace;
+use crate::violation::Checked;
+use crate::wires::Wires;
+
+/// What is around a client while it does something.
+pub struct Around<'a> {
+    /// The time.
+    pub now: Now,
+    /// Chance.
+    pub random: &'a mut Random,
+    /// What is noted.
+    pub trace: &'a mut Trace,
+    /// What is counted.
+    pub coverage: &'a mut Coverage,
+    /// The network.
+    pub wires: &'a mut Wires,
+    /// The checkers.
+    pub oracle: &'a mut Oracle,
+    /// What is durable; only for the checkers.
+    pub store: &'a MemoryStore,
+    /// The circumstances.
+    pub plan: &'a Plan,
+    /// Where tokens come from.
+    pub tokens: &'a Tokens,
+    /// Buffers for incomplete frames.
+    pub pool: &'a mut Pool,
+    /// Shards to connect to.
+    pub shards: u16,
+    /// Which of them owns whom follows from it.
+    pub hash_key: HashKey,
+    /// Nothing goes wrong any more.
+    pub calm: bool,
+}
+
+/// How a client goes about things.
+#[derive(Debug, Clone, Copy)]
+pub struct Habits {
+    encoding: Encoding,
+    /// Acknowledges once so many entries have come.
+    acknowledge_every: u64,
+    /// Or so often in a thousand steps.
+    acknowledge_permille: u32,
+    /// Acknowledges also what it has sent itself.
+    acknowledge_own: bool,
+    /// `recv` carries no id, and so gets no answer.
+    silent: bool,
+    /// Speaks before `connect` was answered.
+    eager: bool,
+    /// Puts the token into the upgrade.
+    bearer: bool,
+    /// Messages it sends without having the answers.
+    outstanding_max: usize,
+    /// How active it is, in a thousand steps.
+    talkative: u32,
+}
+
+impl Habits {
+    fn draw(random: &mut Random) -> Habits {
+        Habits {
+            encoding: if random.below(2) == 0 { Encoding::Json } else { Encoding::Cbor },
+            acknowledge_every: *random.pick(&[1, 1, 5, 100]).unwrap_or(&1),
+            acknowledge_permille: *random.pick(&[10, 100, 300]).unwrap_or(&100),
+            acknowledge_own: random.below(2) == 0,
+            silent: random.below(4) == 0,
+            eager: random.below(3) == 0,
+            bearer: random.below(3) == 0,
+            outstanding_max: *random.pick(&[1, 4, 1_000]).unwrap_or(&4),
+            talkative: *random.pick(&[20, 100, 300]).unwrap_or(&100),
+        }
+    }
+}
+
+/// What a client remembers of a conversation, across everything.
+#[derive(Debug, Default)]
+pub struct Place {
+    /// It has everything up to here.
+    pub cursor: Seq,
+    /// Everything it has, whichever way it came.
+    pub have: BTreeSet<Seq>,
+    /// Places of its own messages after the cursor.
+    own: BTreeSet<Seq>,
+    /// The server has confirmed so much.
+    acknowledged: Seq,
+    /// It has asked for so much on this connection.
+    asked: Seq,
+    /// The user has read so far, as confirmed.
+    read: Seq,
+}
+
+/// A message that is not confirmed.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    id: ClientId,
+    conversation: ConversationId,
+    payload: Payload,
+    /// It went out on this connection.
+    under_way: bool,
+    /// It went out before.
+    repeated: bool,
+    /// Not before then.
+    not_before: Mono,
+}
+
+/// What a request was about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Want {
+    what: What,
+    conversation: ConversationId,
+    /// Where the membership began that the client had when it asked.
+    member_since: Option<Seq>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum What {
+    Send(ClientId),
+    Passing,
+    Recv(Seq),
+    Read(Seq),
+    Sync(Seq),
+    /// A `send` under a client id that is taken.
+    Reuse,
+    /// A `recv` of what does not exist.
+    Beyond,
+}
+
+/// One device of a user.
+pub struct Client {
+    /// Its number in the run.
+    pub number: u16,
+    /// Who it is.
+    pub key: DeviceKey,
+    habits: Habits,
+    /// What it remembers.
+    pub places: BTreeMap<ConversationId, Place>,
+    /// What it has to send.
+    pub outbox: VecDeque<Outgoing>,
+    /// The connection it uses.
+    pub link: Option<Link<Want>>,
+    /// Older ones that were replaced and still live.
+    pub older: Vec<Link<Want>>,
+    /// When it connects next.
+    pub come_back: Mono,
+    /// Whether it ever connected.
+    pub known: bool,
+    token_ends: Wall,
+    sent: u32,
+    /// Some messages that were confirmed.
+    done: Vec<(ClientId, ConversationId)>,
+}
+
+impl Client {
+    /// A device that has never connected.
+    pub fn new(number: u16, key: DeviceKey, random: &mut Random) -> Self {
+        Client {
+            number,
+            key,
+            habits: Habits::draw(random),
+            places: BTreeMap::new(),
+            outbox: VecDeque::new(),
+            link: None,
+            older: Vec::new(),
+            come_back: Mono(random.between(0, 3_000)),
+            known: false,
+            token_ends: Wall(0),
+            sent: 0,
+            done: Vec::new(),
+        }
+    }
+
+    /// Does something, perhaps.
+    pub fn step(&mut self, around: &mut Around<'_>) -> Checked {
+        let mut older = std::mem::take(&mut self.older);
+        for mut link in older.drain(..) {
+            if self.listen(&mut link, around)? {
+                self.older.push(link);
+            }
+        }
+        match self.link.take() {
+            None => {
+                if around.now.mono >= self.come_back && (around.calm || around.random.permille(300)) {
+                    self.connect(around);
+                }
+            }
+            Some(mut link) => {
+                if !self.listen(&mut link, around)? {
+                    self.lost(around);
+                } else if let Some(link) = self.act(link, around) {
+                    self.link = Some(link);
+                }
+            }
+        }
+        self.speak(around);
+        Ok(())
+    }
+
+    /// Whether it has nothing left to do.
+    pub fn is_content(&self) -> bool {
+        let done = |place: &Place| place.acknowledged >= place.cursor || self.habits.silent;
+        self.outbox.is_empty()
+            && self.older.is_empty()
+            && self.link.as_ref().is_some_and(|link| link.caught_up && link.awaiting.is_empty())
+            && self.places.values().all(done)
+    }
+
+    /// What is left to do, for a report.
+    pub fn complaint(&self) -> String {
+        let link = self.link.as_ref().map(|link| (link.connected, link.caught_up, link.awaiting.len()));
+        let places: Vec<_> =
+            self.places.values().filter(|place| place.acknowledged < place.cursor).collect();
+        format!("outbox {}, older {}, link {link:?}, {places:?}", self.outbox.len(), self.older.len())
+    }
+
+    /// Opens a connection. The state that belongs to a connection starts anew.
+    pub fn connect(&mut self, around: &mut Around<'_>) {
+        let shard = model::ShardId(around.random.below(usize::from(around.shards)) as u16);
+        let room = around.plan.room_max.min(200 << around.random.below(14));
+        let wire = around.wires.open(shard, room);
+        let (token, ends) = around.tokens.mint(self.key, around.now.wall);
+        self.token_ends = ends;
+        let bearer = self.habits.bearer.then_some(token.as_str());
+        let link = Link::open(wire, around.now.mono, self.habits.encoding, bearer, around.random);
+        around.trace.line(format_args!("{} client {} connects to shard {}", around.now.mono.0, Named(self.key), shard.0));
+        around.coverage.count(Seen::Connects);
+        self.known = true;
+        for place in self.places.values_mut() {
+            place.asked = place.acknowledged;
+        }
+        for outgoing in &mut self.outbox {
+            outgoing.repeated |= outgoing.under_way;
+            outgoing.under_way = false;
+        }
+        if let Some(old) = self.link.replace(link) {
+            self.older.push(old);
+        }
+    }
+
+    /// The connection is gone; comes back after a while.
+    fn lost(&mut self, around: &mut Around<'_>) {
+        around.trace.line(format_args!("{} client {} has lost its connection", around.now.mono.0, Named(self.key)));
+        let late = !around.calm && around.random.permille(around.plan.sleepers);
+        let wait = around.random.between(0, if late { 60_000 } else { 2_000 });
+        self.come_back = Mono(around.now.mono.0 + wait);
+    }
+
+    /// Reads what has come over a link and takes it in. False when the link is over.
+    fn listen(&mut self, link: &mut Link<Want>, around: &mut Around<'_>) -> Result<bool, crate::violation::Violation> {
+        let Some(wire) = around.wires.get(link.wire) else { return Ok(false) };
+        if !around.calm && link.stalled_until > around.now.mono {
+            return Ok(true);
+        }
+        let count = if around.calm { wire.down.len() } else { around.random.arrived(wire.down.len()) };
+        let bytes: Vec<u8> = wire.down.drain(..count).collect();
+        let over = wire.broken || (wire.down_ended && wire.down.is_empty() && wire.unsent.is_empty());
+        let mut heard = Vec::new();
+        if !bytes.is_empty() {
+            link.hear(around.pool, around.now.mono, bytes, &mut heard);
+        }
+        let mut ended = false;
+        for what in heard {
+            ended |= matches!(what, Heard::Closed(_) | Heard::Refused(_));
+            self.hear(link, what, around)?;
+        }
+        if over || ended {
+            if let Some(wire) = around.wires.get(link.wire) {
+                wire.up_ended = true;
+                wire.forgotten = true;
+            }
+            around.wires.tidy(link.wire);
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Hands what is to be sent to the network.
+    fn speak(&mut self, around: &mut Around<'_>) {
+        for link in self.link.iter_mut().chain(&mut self.older) {
+            let Some(wire) = around.wires.get(link.wire) else { continue };
+            let out = link.output();
+            let count = if around.calm { out.len() } else { around.random.arrived(out.len()) };
+            if !wire.broken && !wire.up_ended {
+                wire.up.extend(out.drain(..count));
+            }
+        }
+    }
+}

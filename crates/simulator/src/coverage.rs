@@ -1,0 +1,121 @@
+//! How often the rare things happened, so that a run that tests nothing does not look like one that found nothing.
+
+use std::fmt;
+
+macro_rules! counted {
+    ($($name:ident = $text:literal;)*) => {
+        /// One thing that is counted.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Seen {
+            $(#[doc = $text] $name,)*
+        }
+
+        impl Seen {
+            /// Everything that is counted.
+            pub const ALL: &'static [Seen] = &[$(Seen::$name,)*];
+
+            /// What it is called.
+            pub const fn text(self) -> &'static str {
+                match self { $(Seen::$name => $text,)* }
+            }
+        }
+    };
+}
+
+counted! {
+    Turns = "turns";
+    Commits = "commits";
+    Crashes = "crashes";
+    Drains = "drains";
+    DiskFull = "batches on a full disk";
+    Connects = "sessions";
+    ConnectsWithoutQuery = "sessions of known devices that asked the store nothing";
+    HandshakesRefused = "upgrades refused";
+    Takeovers = "takeovers";
+    TakeoverWhileListing = "takeovers while the list of what is pending was awaited";
+    TakeoverWhileRegistering = "takeovers while the device was being registered";
+    NewestReplaced = "newest connections closed as replaced";
+    Broken = "connections broken by the client";
+    Stalls = "clients that stopped reading for a while";
+    Unsent = "turns that left bytes unsent";
+    SlowConsumers = "slow consumers closed";
+    NoPong = "connections closed for want of a pong";
+    TokenExpired = "connections closed because the token expired";
+    Refreshes = "tokens refreshed";
+    Sends = "messages committed";
+    Confirmed = "messages confirmed to their sender";
+    Resends = "messages sent again";
+    Duplicates = "repeats recognised";
+    ClientIdReused = "reused client ids refused";
+    Pushes = "entries pushed";
+    PushedAgain = "entries pushed again on a later connection";
+    PushedOwn = "own messages pushed to the sending device";
+    Passing = "passing messages received";
+    Receipts = "receipts received";
+    CaughtUp = "caught_up received";
+    Acknowledged = "cursors moved";
+    Reads = "read marks confirmed";
+    Synced = "pages of sync received";
+    Pages = "pages fetched for devices that are behind";
+    PageEmpty = "pages that were empty";
+    PageAfterRemoval = "pages fetched for a device that is no member any more";
+    WindowFull = "windows filled";
+    BeyondHead = "recv beyond the head refused";
+    NotMember = "strangers refused";
+    Overloaded = "requests refused as overloaded";
+    RateLimited = "requests refused by rate";
+    ReadOnly = "requests refused as read-only";
+    Loads = "conversations loaded";
+    Reloads = "conversations loaded again in the same process";
+    Settles = "conversations settled";
+    SettleRaced = "settles overtaken by an append in the same batch";
+    Trims = "logs trimmed";
+    Added = "members added";
+    Removed = "members removed";
+    Conflicts = "requests the store found out of date";
+    Registered = "devices registered";
+    LateDevices = "devices added to users who had some";
+    MailHeld = "pairs of shards whose mail was held back";
+    Bursts = "bursts";
+}
+
+/// The counts of one or more runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coverage([u64; Seen::ALL.len()]);
+
+impl Default for Coverage {
+    fn default() -> Self {
+        Coverage([0; Seen::ALL.len()])
+    }
+}
+
+impl Coverage {
+    /// Counts one.
+    pub fn count(&mut self, seen: Seen) {
+        self.add(seen, 1);
+    }
+
+    /// Counts several.
+    pub fn add(&mut self, seen: Seen, amount: u64) {
+        self.0[seen as usize] += amount;
+    }
+
+    /// The count.
+    pub fn get(&self, seen: Seen) -> u64 {
+        self.0[seen as usize]
+    }
+
+    /// Adds those of another run.
+    pub fn merge(&mut self, other: &Coverage) {
+        self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine += theirs);
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for seen in Seen::ALL {
+            writeln!(f, "{:>10}  {}", self.get(*seen), seen.text())?;
+        }
+        Ok(())
+    }
+}

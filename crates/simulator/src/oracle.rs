@@ -1,0 +1,142 @@
+//! The checkers: they know everything that was committed and everything that clients were told, and compare.
+//!
+//! Owns who was a member when, where each device begins, what was sent and what was confirmed. `commits` follows the store, `told`
+//! judges what reaches clients. Deliberately knows nothing of shards: what it judges it sees from outside.
+
+mod commits;
+mod told;
+
+pub use told::sent_by;
+
+use std::collections::BTreeMap;
+
+use model::{ClientId, ConversationId, DeviceKey, Payload, Seq, ShardId, UserId};
+use store::MemoryStore;
+
+use crate::names::Named;
+use crate::violation::{Checked, broken};
+
+/// A time during which somebody belonged to a log, in places of that log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period {
+    /// The place before the first entry.
+    pub start: Seq,
+    /// The first entry that is not part of it any more.
+    pub end: Option<Seq>,
+}
+
+impl Period {
+    /// Whether an entry is part of it.
+    pub fn contains(&self, seq: Seq) -> bool {
+        seq > self.start && self.end.is_none_or(|end| seq < end)
+    }
+}
+
+/// A message a client has begun to send.
+#[derive(Debug, Clone)]
+struct Sent {
+    conversation: ConversationId,
+    payload: Payload,
+}
+
+/// Everything the checkers know.
+#[derive(Debug, Default)]
+pub struct Oracle {
+    /// When each device was to get what is in a log.
+    devices: BTreeMap<(ConversationId, DeviceKey), Vec<Period>>,
+    /// When each user was a member.
+    members: BTreeMap<(ConversationId, UserId), Vec<Period>>,
+    sent: BTreeMap<(UserId, ClientId), Sent>,
+    /// Where each message is.
+    places: BTreeMap<(UserId, ClientId), (ConversationId, Seq)>,
+    /// Sends that were answered with a place.
+    confirmed: BTreeMap<(UserId, ClientId), (ConversationId, Seq)>,
+    /// How far each device has asked its cursor to move, and how far that was answered.
+    requested: BTreeMap<(ConversationId, DeviceKey), Seq>,
+    acknowledged: BTreeMap<(ConversationId, DeviceKey), Seq>,
+    /// The cursors of the store when last looked at.
+    cursors: BTreeMap<(ConversationId, DeviceKey), Seq>,
+    /// The highest place that a device of the user has durably acknowledged, or has because it sent it.
+    delivered: BTreeMap<(ConversationId, UserId), Seq>,
+    /// The last entry of a conversation that the owners of users on a shard have heard of.
+    heard_of: BTreeMap<(ShardId, ConversationId), Seq>,
+}
+
+impl Oracle {
+    /// A client begins to send a message.
+    pub fn sending(&mut self, user: UserId, id: ClientId, conversation: ConversationId, payload: Payload) {
+        self.sent.entry((user, id)).or_insert(Sent { conversation, payload });
+    }
+
+    /// A device asks its cursor to move.
+    pub fn requesting(&mut self, conversation: ConversationId, device: DeviceKey, seq: Seq) {
+        let requested = self.requested.entry((conversation, device)).or_default();
+        *requested = (*requested).max(seq);
+    }
+
+    /// The user's current membership, if they are a member.
+    pub fn membership(&self, conversation: ConversationId, user: UserId) -> Option<Period> {
+        current(self.members.get(&(conversation, user)))
+    }
+
+    /// The device's current share of the log, if it has one.
+    pub fn share(&self, conversation: ConversationId, device: DeviceKey) -> Option<Period> {
+        current(self.devices.get(&(conversation, device)))
+    }
+
+    /// The conversations a device has a share of now.
+    pub fn shares(&self, device: DeviceKey) -> impl Iterator<Item = (ConversationId, Period)> {
+        let mine = self.devices.iter().filter(move |((_, other), _)| *other == device);
+        mine.filter_map(|((conversation, _), periods)| Some((*conversation, current(Some(periods))?)))
+    }
+
+    /// The owners of users on a shard have heard of an entry.
+    pub fn hears(&mut self, shard: ShardId, conversation: ConversationId, seq: Seq) {
+        let heard = self.heard_of.entry((shard, conversation)).or_default();
+        *heard = (*heard).max(seq);
+    }
+
+    /// How far the owners of users on a shard have heard of a conversation.
+    pub fn heard(&self, shard: ShardId, conversation: ConversationId) -> Seq {
+        self.heard_of.get(&(shard, conversation)).copied().unwrap_or_default()
+    }
+
+    /// After a restart everything that is stored is known.
+    pub fn restarted(&mut self, shards: u16, store: &MemoryStore) {
+        self.heard_of.clear();
+        for conversation in store.conversations() {
+            let head = Seq(store.log(conversation).len() as u64);
+            for shard in 0..shards {
+                self.hears(ShardId(shard), conversation, head);
+            }
+        }
+    }
+
+    /// D1 and D7 after a crash: whatever was confirmed is still there, and what is there is sound.
+    pub fn check_durable(&self, store: &MemoryStore) -> Checked {
+        if let Err(what) = store.check() {
+            return broken("store", what);
+        }
+        for ((user, id), (conversation, seq)) in &self.confirmed {
+            self.check_placed(*user, *id, *conversation, *seq, store)?;
+        }
+        for ((conversation, device), seq) in &self.acknowledged {
+            if self.share(*conversation, *device).is_none() {
+                continue;
+            }
+            let cursor = store.cursors(*conversation).find(|(other, _)| other == device);
+            if cursor.is_none_or(|(_, cursor)| cursor < *seq) {
+                let (device, conversation) = (Named(*device), Named(*conversation));
+                return broken(
+                    "D7",
+                    format!("{device} was told that {conversation} is acknowledged up to {seq}, the store has {cursor:?}"),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+fn current(periods: Option<&Vec<Period>>) -> Option<Period> {
+    periods?.last().copied().filter(|period| period.end.is_none())
+}

@@ -1,0 +1,100 @@
+//! What kind of run a seed makes: how large a world, and how much goes wrong in it.
+
+use model::Span;
+
+use crate::random::Random;
+
+/// The circumstances of a run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Shards of the server.
+    pub shards: u16,
+    /// Users.
+    pub users: u8,
+    /// Devices of a user, at most.
+    pub devices_max: u32,
+    /// Steps before things calm down.
+    pub steps: u32,
+    /// Conversations a partition keeps in memory.
+    pub residents_max: usize,
+    /// Receipts are not sent in conversations with more members.
+    pub receipts_members_max: usize,
+    /// The steps at which the process crashes.
+    pub crashes: Vec<u32>,
+    /// The step at which it is drained and started again.
+    pub drain: Option<u32>,
+    /// From and to which step the disk is full.
+    pub full: Option<(u32, u32)>,
+    /// Longest payload, in bytes.
+    pub payload_max: usize,
+    /// Bursts of messages, in a thousand steps of a client.
+    pub bursts: u32,
+    /// Messages in a burst, at most.
+    pub burst_max: u64,
+    /// How often clients lose their connection, in a thousand of their steps.
+    pub breaks: u32,
+    /// How often clients stop reading for a while, in a thousand of their steps.
+    pub stalls: u32,
+    /// How often clients do what they should not, in a thousand of their steps.
+    pub mischief: u32,
+    /// How often mail between two shards is held back, in a thousand steps.
+    pub holds: u32,
+    /// For how long, at most.
+    pub hold_max: Span,
+    /// How often a long time passes, in a thousand steps.
+    pub leaps: u32,
+    /// How long that is, at most.
+    pub leap_max: Span,
+    /// The wall clock jumps, too.
+    pub wall_jumps: bool,
+    /// How long a token is valid.
+    pub token_life: Span,
+    /// Bytes a socket takes, at most.
+    pub room_max: usize,
+    /// How often members come and go, in a thousand steps.
+    pub office: u32,
+    /// How often a client comes back late, in a thousand.
+    pub sleepers: u32,
+}
+
+impl Plan {
+    /// The circumstances of a seed.
+    pub fn draw(random: &mut Random) -> Plan {
+        let steps = random.between(800, 3_000) as u32;
+        let crash = |random: &mut Random| random.between(u64::from(steps) / 10, u64::from(steps)) as u32;
+        let mut crashes: Vec<u32> = (0..random.below(5)).map(|_| crash(random)).collect();
+        crashes.sort_unstable();
+        let drain = (random.below(4) == 0).then(|| crash(random));
+        let full = (random.below(5) == 0).then(|| {
+            let from = crash(random);
+            (from, from + random.between(20, 300) as u32)
+        });
+        let burst_max = if random.below(3) == 0 { 700 } else { 60 };
+        Plan {
+            shards: random.between(1, 4) as u16,
+            users: random.between(2, 12) as u8,
+            devices_max: random.between(1, 3) as u32,
+            steps,
+            residents_max: *random.pick(&[1, 1, 2, 3, 1_024, 1_024]).unwrap_or(&1),
+            receipts_members_max: *random.pick(&[3, 64, 64]).unwrap_or(&64),
+            crashes,
+            drain,
+            full,
+            payload_max: *random.pick(&[16, 64, 300, 300, 5_000, 60_000]).unwrap_or(&64),
+            bursts: *random.pick(&[0, 2, 5]).unwrap_or(&0),
+            burst_max,
+            breaks: *random.pick(&[2, 10, 30, 80]).unwrap_or(&0),
+            stalls: *random.pick(&[0, 5, 20]).unwrap_or(&0),
+            mischief: *random.pick(&[0, 5, 30]).unwrap_or(&0),
+            holds: *random.pick(&[0, 5, 30]).unwrap_or(&0),
+            hold_max: Span(*random.pick(&[10, 200, 1_500]).unwrap_or(&10)),
+            leaps: *random.pick(&[5, 20, 60]).unwrap_or(&5),
+            leap_max: Span(*random.pick(&[2_500, 5_000, 70_000]).unwrap_or(&5_000)),
+            wall_jumps: random.below(4) == 0,
+            token_life: Span::seconds(*random.pick(&[30, 90, 3_600, 86_400]).unwrap_or(&3_600)),
+            room_max: *random.pick(&[200, 4_096, 65_536, 1 << 20]).unwrap_or(&4_096),
+            office: *random.pick(&[10, 30, 80]).unwrap_or(&10),
+            sleepers: *random.pick(&[0, 100, 600]).unwrap_or(&0),
+        }
+    }
+}

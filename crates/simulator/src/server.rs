@@ -1,0 +1,288 @@
+//! The server's process: its shards, each with its slots, and one turn of a shard as the node does it.
+//!
+//! Owns the table from slots to wires. A turn gathers mail, replies of the store, requests from outside and what the sockets have,
+//! lets time act when something is due, and then performs what the shard asks: writes, closes, answers, mail, and last what goes to
+//! the store.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr};
+
+use domain::{Effect, Input};
+use model::{Now, ShardId};
+use shard::{Close, Event, Shard};
+use store::Reply;
+
+use crate::coverage::{Coverage, Seen};
+use crate::disk::Disk;
+use crate::office::Office;
+use crate::oracle::Oracle;
+use crate::post::Post;
+use crate::random::Random;
+use crate::tamper::Tamper;
+use crate::trace::Trace;
+use crate::wires::{WireId, Wires};
+use crate::words::Said;
+
+/// One shard and what a reactor would keep for it.
+pub struct Side {
+    /// The rules and connections.
+    pub shard: Shard,
+    id: ShardId,
+    slots: Vec<Option<WireId>>,
+    free: Vec<u32>,
+    /// Requests that have come from outside the sockets.
+    pub outside: VecDeque<Input>,
+}
+
+/// What is around a shard while it turns.
+pub struct Surroundings<'a> {
+    /// The time.
+    pub now: Now,
+    /// Chance.
+    pub random: &'a mut Random,
+    /// What is noted.
+    pub trace: &'a mut Trace,
+    /// What is counted.
+    pub coverage: &'a mut Coverage,
+    /// The network.
+    pub wires: &'a mut Wires,
+    /// Mail between shards.
+    pub post: &'a mut Post,
+    /// The store thread.
+    pub disk: &'a mut Disk,
+    /// Who waits for answers outside the sockets.
+    pub office: &'a mut Office,
+    /// The checkers.
+    pub oracle: &'a mut Oracle,
+    /// What is made wrong on purpose.
+    pub tamper: &'a mut Tamper,
+    /// How many shards there are.
+    pub shards: u16,
+    /// Everything that waits is taken.
+    pub calm: bool,
+}
+
+impl Surroundings<'_> {
+    fn arrived(&mut self, len: usize) -> usize {
+        if self.calm { len } else { self.random.arrived(len) }
+    }
+}
+
+impl Side {
+    /// A shard without connections.
+    pub fn new(id: ShardId, shard: Shard) -> Self {
+        Side { shard, id, slots: Vec::new(), free: Vec::new(), outside: VecDeque::new() }
+    }
+
+    /// One turn. Returns whether anything happened.
+    pub fn turn(&mut self, around: &mut Surroundings<'_>) -> bool {
+        around.coverage.count(Seen::Turns);
+        let mut busy = self.gather_mail(around);
+        while let Some(input) = self.outside.pop_front() {
+            around.trace.line(format_args!("{} s{} Event::Outside({})", around.now.mono.0, self.id.0, Said(&input)));
+            self.shard.handle(around.now, Event::Outside(input));
+            busy = true;
+        }
+        busy |= self.gather_sockets(around);
+        if self.shard.next_deadline() <= around.now.mono {
+            self.shard.handle(around.now, Event::Tick);
+        }
+        busy | self.perform(around)
+    }
+
+    /// Mail of the other shards and replies of the store, in any order but that of each sender.
+    fn gather_mail(&mut self, around: &mut Surroundings<'_>) -> bool {
+        let store = around.shards;
+        let mut left: Vec<(u16, usize)> = Vec::new();
+        for from in (0..around.shards).filter(|from| *from != self.id.0) {
+            let waiting = around.post.waiting(ShardId(from), self.id, around.now.mono);
+            left.push((from, around.arrived(waiting)));
+        }
+        left.push((store, around.arrived(around.disk.answered(self.id))));
+        left.retain(|(_, count)| *count > 0);
+        let busy = !left.is_empty();
+        while !left.is_empty() {
+            let at = around.random.below(left.len());
+            let (from, count) = &mut left[at];
+            if *from == store { self.take_reply(around) } else { self.take_mail(ShardId(*from), around) }
+            *count -= 1;
+            if *count == 0 {
+                left.swap_remove(at);
+            }
+        }
+        busy
+    }
+
+    fn take_mail(&mut self, from: ShardId, around: &mut Surroundings<'_>) {
+        let Some(effect) = around.post.pop(from, self.id) else { return };
+        around.trace.line(format_args!("{} s{} Event::Mail from s{}: {}", around.now.mono.0, self.id.0, from.0, Said(&effect)));
+        if let Effect::Mail { input: Input::Deliver(delivery), .. } = &effect {
+            around.oracle.hears(self.id, delivery.conversation, delivery.entry.seq);
+        }
+        self.shard.handle(around.now, Event::Mail(effect));
+    }
+
+    fn take_reply(&mut self, around: &mut Surroundings<'_>) {
+        let Some(answered) = around.disk.pop(self.id) else { return };
+        let (ticket, reply) = (answered.ticket, answered.reply);
+        around.trace.line(format_args!("{} s{} Event::Stored {} {}", around.now.mono.0, self.id.0, Said(&reply), Said(&ticket)));
+        if let domain::Ticket::Conversation(conversation) = &ticket {
+            let seq = match &reply {
+                Reply::Appended { seq } | Reply::MemberAdded { seq, .. } | Reply::MemberRemoved { seq } => *seq,
+                Reply::Created { fresh: true, record } => record.head,
+                _ => model::Seq::ZERO,
+            };
+            around.oracle.hears(self.id, *conversation, seq);
+        }
+        self.shard.handle(around.now, Event::Stored { partition: answered.partition, ticket, reply });
+    }
+
+    fn gather_sockets(&mut self, around: &mut Surroundings<'_>) -> bool {
+        let mut busy = false;
+        for wire in around.wires.arrivals(self.id) {
+            let slot = self.free.pop().unwrap_or_else(|| {
+                self.slots.push(None);
+                self.slots.len() as u32 - 1
+            });
+            self.slots[slot as usize] = Some(wire);
+            around.trace.line(format_args!("{} s{} Event::Accepted {slot}", around.now.mono.0, self.id.0));
+            let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+            self.shard.handle(around.now, Event::Accepted { slot, address });
+            busy = true;
+        }
+        let mut order: Vec<u32> = (0..self.slots.len() as u32).collect();
+        for index in (1..order.len()).rev() {
+            order.swap(index, around.random.below(index + 1));
+        }
+        for slot in order {
+            busy |= self.attend(slot, around);
+        }
+        busy
+    }
+
+    /// One socket: what it sends, what it now takes, whether it is gone.
+    fn attend(&mut self, slot: u32, around: &mut Surroundings<'_>) -> bool {
+        let Some(id) = self.slots[slot as usize] else { return false };
+        let calm = around.calm;
+        let Some(wire) = around.wires.get(id) else { return false };
+        let mut busy = false;
+        if wire.let_go {
+            // The reactor has it to itself until the peer has closed too.
+            if !wire.unsent.is_empty() {
+                wire.flush();
+            }
+            if wire.broken || wire.forgotten || (wire.down_ended && wire.up_ended) {
+                wire.sever();
+                self.vacate(slot, around);
+            }
+            return false;
+        }
+        if !wire.unsent.is_empty() && wire.down.len() < wire.room {
+            let bytes = wire.flush();
+            self.shard.handle(around.now, Event::Unsent { slot, bytes });
+            busy = true;
+        }
+        let Some(wire) = around.wires.get(id) else { return busy };
+        let count = if calm { wire.up.len() } else { around.random.arrived(wire.up.len()) };
+        if count > 0 {
+            let mut bytes: Vec<u8> = wire.up.drain(..count).collect();
+            around.trace.line(format_args!("{} s{} Event::Received {slot}, {count} bytes", around.now.mono.0, self.id.0));
+            around.trace.bytes(&bytes);
+            self.shard.handle(around.now, Event::Received { slot, bytes: &mut bytes });
+            busy = true;
+        }
+        let Some(wire) = around.wires.get(id) else { return busy };
+        if wire.broken || (wire.up_ended && wire.up.is_empty()) {
+            self.shard.actions().closes.push((slot, Close::Now));
+            busy = true;
+        }
+        busy
+    }
+
+    fn vacate(&mut self, slot: u32, around: &mut Surroundings<'_>) {
+        if let Some(id) = self.slots[slot as usize].take() {
+            self.free.push(slot);
+            around.wires.tidy(id);
+        }
+    }
+
+    /// Performs what the shard asks, until it asks nothing more.
+    fn perform(&mut self, around: &mut Surroundings<'_>) -> bool {
+        let mut busy = false;
+        loop {
+            let mut actions = std::mem::take(self.shard.actions());
+            let idle = actions.writes.is_empty()
+                && actions.closes.is_empty()
+                && actions.mail.is_empty()
+                && actions.asks.is_empty()
+                && actions.handed_over.is_empty()
+                && actions.answers.is_empty();
+            if idle {
+                return busy;
+            }
+            busy = true;
+            self.write(&actions, around);
+            for (slot, how) in actions.closes.drain(..) {
+                self.close(slot, how, around);
+            }
+            for (ticket, answer) in actions.answers.drain(..) {
+                around.office.answered(ticket, answer, around.trace, around.now);
+            }
+            for (to, effect) in actions.mail.drain(..) {
+                around.trace.line(format_args!("{} s{} Actions::mail to s{}: {}", around.now.mono.0, self.id.0, to.0, Said(&effect)));
+                let (from, id) = (self.id, to);
+                around.tamper.mail(effect, around.random, &mut |effect| around.post.push(from, id, effect));
+            }
+            for ask in actions.asks.drain(..) {
+                around.trace.line(format_args!("{} s{} Actions::asks {} {}", around.now.mono.0, self.id.0, Said(&ask.request), Said(&ask.ticket)));
+                around.disk.ask(self.id, around.tamper.ask(ask, around.random));
+            }
+        }
+    }
+
+    fn write(&mut self, actions: &shard::Actions, around: &mut Surroundings<'_>) {
+        let mut writes = actions.writes.clone();
+        writes.sort_by_key(|write| write.slot);
+        for parts in writes.chunk_by(|a, b| a.slot == b.slot) {
+            let slot = parts[0].slot;
+            let Some(id) = self.slots.get(slot as usize).copied().flatten() else { continue };
+            let Some(wire) = around.wires.get(id) else { continue };
+            let mut count = 0;
+            for part in parts {
+                let bytes = &actions.output[part.from..part.to];
+                around.trace.bytes(bytes);
+                count += bytes.len();
+                if !wire.broken {
+                    wire.unsent.extend_from_slice(bytes);
+                }
+            }
+            around.trace.line(format_args!("{} s{} Actions::writes {slot}, {count} bytes", around.now.mono.0, self.id.0));
+            let bytes = wire.flush();
+            if bytes > 0 {
+                around.coverage.count(Seen::Unsent);
+                self.shard.handle(around.now, Event::Unsent { slot, bytes });
+            }
+        }
+    }
+
+    fn close(&mut self, slot: u32, how: Close, around: &mut Surroundings<'_>) {
+        let Some(id) = self.slots.get(slot as usize).copied().flatten() else { return };
+        let Some(wire) = around.wires.get(id) else { return };
+        if wire.let_go {
+            return;
+        }
+        around.trace.line(format_args!("{} s{} Actions::closes {slot} {how:?}", around.now.mono.0, self.id.0));
+        wire.let_go = true;
+        match how {
+            Close::AfterFlush => {
+                wire.lingers = true;
+                wire.flush();
+            }
+            Close::Now => {
+                wire.sever();
+                self.vacate(slot, around);
+            }
+        }
+        self.shard.handle(around.now, Event::Gone { slot });
+    }
+}

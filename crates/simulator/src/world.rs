@@ -1,0 +1,326 @@
+//! A whole server with its clients, its disk and its network, moved by chance from one seed.
+
+use model::{DeviceId, DeviceKey, HashKey, Mono, Now, ShardId, Span, UserId, Wall};
+use shard::Shard;
+use store::{Engine, Reply, Request};
+use websocket::Pool;
+
+use crate::client::{Around, Client};
+use crate::coverage::{Coverage, Seen};
+use crate::disk::{Batch, Disk};
+use crate::names;
+use crate::office::Office;
+use crate::oracle::Oracle;
+use crate::plan::Plan;
+use crate::post::Post;
+use crate::random::Random;
+use crate::server::{Side, Surroundings};
+use crate::tamper::Tamper;
+use crate::tokens::Tokens;
+use crate::trace::Trace;
+use crate::violation::{Checked, broken};
+use crate::wires::Wires;
+use crate::words::Said;
+
+/// The wall clock at the start: a moment in 2023, as good as any.
+const EPOCH: Wall = Wall(1_700_000_000_000);
+
+/// Everything there is in a run.
+pub struct World {
+    /// The circumstances.
+    pub plan: Plan,
+    /// Chance.
+    pub random: Random,
+    /// The time.
+    pub now: Now,
+    /// What was noted.
+    pub trace: Trace,
+    /// What was counted.
+    pub coverage: Coverage,
+    /// The process: its shards.
+    pub sides: Vec<Side>,
+    /// Mail between them.
+    pub post: Post,
+    /// The store.
+    pub disk: Disk,
+    /// The network.
+    pub wires: Wires,
+    /// The clients.
+    pub clients: Vec<Client>,
+    /// Who asks from outside.
+    pub office: Office,
+    /// The checkers.
+    pub oracle: Oracle,
+    /// What is made wrong on purpose.
+    pub tamper: Tamper,
+    /// The users.
+    pub users: Vec<UserId>,
+    tokens: Tokens,
+    hash_key: HashKey,
+    pool: Pool,
+    loaded: std::collections::BTreeSet<model::ConversationId>,
+    /// Nothing goes wrong any more.
+    pub calm: bool,
+    draining_until: Option<Mono>,
+}
+
+impl World {
+    /// A world in which nobody is connected.
+    pub fn new(plan: Plan, mut random: Random, trace: Trace, tamper: Tamper) -> Self {
+        let users: Vec<UserId> = (0..plan.users).map(|number| names::user(&mut random, number)).collect();
+        let mut clients = Vec::new();
+        for user in &users {
+            for device in 1..=random.between(1, u64::from(plan.devices_max)) as u32 {
+                let key = DeviceKey { user: *user, device: DeviceId(device) };
+                clients.push(Client::new(clients.len() as u16, key, &mut random));
+            }
+        }
+        let mut world = World {
+            now: Now { mono: Mono(1), wall: Wall(EPOCH.0 + random.between(0, 999)) },
+            hash_key: HashKey(random.bytes16()),
+            trace,
+            coverage: Coverage::default(),
+            sides: Vec::new(),
+            post: Post::new(plan.shards),
+            disk: Disk::new(plan.shards),
+            wires: Wires::default(),
+            clients,
+            office: Office::default(),
+            oracle: Oracle::default(),
+            tamper,
+            users,
+            tokens: Tokens::new(plan.token_life),
+            pool: Pool::default(),
+            loaded: Default::default(),
+            calm: false,
+            draining_until: None,
+            plan,
+            random,
+        };
+        world.start();
+        world
+    }
+
+    /// Starts the process from what is durable.
+    fn start(&mut self) {
+        let mut settings =
+            shard::Settings::new(self.plan.shards, self.hash_key, self.tokens.keys(), self.tokens.rules());
+        settings.domain.residents_max = self.plan.residents_max;
+        settings.domain.receipts_members_max = self.plan.receipts_members_max;
+        self.sides = (0..self.plan.shards)
+            .map(|id| Side::new(ShardId(id), Shard::new(ShardId(id), settings.clone(), self.now)))
+            .collect();
+        let (sides, key, shards) = (&mut self.sides, self.hash_key, self.plan.shards);
+        let know = &mut |device: DeviceKey, pending| {
+            let partition = model::partition_of_user(&key, device.user);
+            sides[usize::from(shard::owner_of(partition, shards).0)].shard.know(device, pending);
+        };
+        self.disk.store.devices(know).expect("memory does not fail");
+        self.oracle.restarted(self.plan.shards, &self.disk.store);
+    }
+
+    /// The process dies, and another takes its place.
+    pub fn crash(&mut self) -> Checked {
+        self.trace.line(format_args!("{} the process dies and is started again", self.now.mono.0));
+        self.coverage.count(Seen::Crashes);
+        self.restart()
+    }
+
+    fn restart(&mut self) -> Checked {
+        self.wires.sever_all();
+        self.post = Post::new(self.plan.shards);
+        self.disk.crash(self.plan.shards);
+        self.office.crash();
+        self.loaded.clear();
+        self.draining_until = None;
+        self.start();
+        self.oracle.check_durable(&self.disk.store)
+    }
+
+    /// Some time passes.
+    pub fn pass(&mut self, span: Span) {
+        self.now.mono.0 += span.0;
+        self.now.wall.0 += span.0;
+    }
+
+    /// Something happens, as chance will have it, in the `step`-th step.
+    pub fn step(&mut self, step: u32) -> Checked {
+        self.fate(step)?;
+        let time = if self.random.below(4) == 0 { self.random.between(1, 20) } else { 0 };
+        self.pass(Span(time));
+        match self.random.below(100) {
+            0..=34 => {
+                let side = self.random.below(self.sides.len());
+                self.turn(side)?;
+            }
+            35..=46 => self.commit(false)?,
+            47..=95 => {
+                let client = self.random.below(self.clients.len());
+                self.client(client)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What goes wrong, and what comes from outside.
+    fn fate(&mut self, step: u32) -> Checked {
+        while self.plan.crashes.first() == Some(&step) {
+            self.plan.crashes.remove(0);
+            self.crash()?;
+        }
+        if let Some((from, to)) = self.plan.full {
+            self.disk.store.set_full((from..to).contains(&step));
+        }
+        if self.plan.drain == Some(step) {
+            self.drain();
+        }
+        if self.draining_until.is_some() {
+            self.wires.refuse_arrivals();
+        }
+        if self.draining_until.is_some_and(|until| self.now.mono > until) {
+            self.trace.line(format_args!("{} the process has drained and is started again", self.now.mono.0));
+            self.restart()?;
+        }
+        if self.random.permille(self.plan.leaps) {
+            let leap = self.random.between(100, self.plan.leap_max.0);
+            self.pass(Span(leap));
+        }
+        if self.plan.wall_jumps && self.random.permille(3) {
+            let jump = self.random.between(0, 120_000);
+            self.now.wall.0 = self.now.wall.0 + jump - 60_000;
+        }
+        if self.random.permille(self.plan.holds) {
+            let pair = [self.random.below(self.sides.len()), self.random.below(self.sides.len())];
+            let until = Mono(self.now.mono.0 + self.random.between(1, self.plan.hold_max.0));
+            self.coverage.count(Seen::MailHeld);
+            self.post.hold(ShardId(pair[0] as u16), ShardId(pair[1] as u16), until);
+        }
+        if self.random.permille(self.plan.office) {
+            let shard = ShardId(self.random.below(self.sides.len()) as u16);
+            if let Some(input) = self.office.request(&self.users, &self.oracle, shard, &mut self.random) {
+                self.sides[usize::from(shard.0)].outside.push_back(input);
+            }
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self) {
+        self.coverage.count(Seen::Drains);
+        let until = Mono(self.now.mono.0 + self.random.between(10, 3_000));
+        self.trace.line(format_args!("{} Event::Drain until {}", self.now.mono.0, until.0));
+        for side in &mut self.sides {
+            side.shard.handle(self.now, shard::Event::Drain { until });
+        }
+        self.draining_until = Some(until + Span(2_500));
+    }
+
+    /// A turn of one shard. Whether anything happened.
+    pub fn turn(&mut self, side: usize) -> Result<bool, crate::violation::Violation> {
+        let mut around = Surroundings {
+            now: self.now,
+            random: &mut self.random,
+            trace: &mut self.trace,
+            coverage: &mut self.coverage,
+            wires: &mut self.wires,
+            post: &mut self.post,
+            disk: &mut self.disk,
+            office: &mut self.office,
+            oracle: &mut self.oracle,
+            tamper: &mut self.tamper,
+            shards: self.plan.shards,
+            calm: self.calm,
+        };
+        let busy = self.sides[side].turn(&mut around);
+        self.office.verdict()?;
+        Ok(busy)
+    }
+
+    /// A client does something.
+    pub fn client(&mut self, client: usize) -> Checked {
+        let (client, mut around) = self.around(client);
+        client.step(&mut around)
+    }
+
+    /// A client and what is around it.
+    pub fn around(&mut self, client: usize) -> (&mut Client, Around<'_>) {
+        let around = Around {
+            now: self.now,
+            random: &mut self.random,
+            trace: &mut self.trace,
+            coverage: &mut self.coverage,
+            wires: &mut self.wires,
+            oracle: &mut self.oracle,
+            store: &self.disk.store,
+            plan: &self.plan,
+            tokens: &self.tokens,
+            pool: &mut self.pool,
+            shards: self.plan.shards,
+            hash_key: self.hash_key,
+            calm: self.calm,
+        };
+        (&mut self.clients[client], around)
+    }
+
+    /// One commit of what has gathered.
+    pub fn commit(&mut self, all: bool) -> Checked {
+        let mut batch = self.disk.gather(&mut self.random, all);
+        if batch.requests.is_empty() {
+            return Ok(());
+        }
+        self.disk.commit(&mut batch);
+        self.note(&batch);
+        self.check_batch(&batch)?;
+        self.disk.answer(batch);
+        Ok(())
+    }
+
+    fn note(&mut self, batch: &Batch) {
+        self.coverage.count(Seen::Commits);
+        self.trace.line(format_args!("{} commit of {}", self.now.mono.0, batch.requests.len()));
+        for (request, reply) in batch.requests.iter().zip(&batch.replies) {
+            self.trace.line(format_args!("{}   {} → {}", self.now.mono.0, Said(request), Said(reply)));
+            let seen = match (request, reply) {
+                (_, Reply::ReadOnly) => Seen::DiskFull,
+                (_, Reply::Conflict) => Seen::Conflicts,
+                (Request::LoadConversation { conversation }, _) => match self.loaded.insert(*conversation) {
+                    true => Seen::Loads,
+                    false => Seen::Reloads,
+                },
+                (_, Reply::Appended { .. }) => Seen::Sends,
+                (_, Reply::MemberAdded { .. }) => Seen::Added,
+                (_, Reply::MemberRemoved { .. }) => Seen::Removed,
+                (_, Reply::Registered { fresh: true, .. }) => Seen::Registered,
+                (Request::Settle { .. }, _) => Seen::Settles,
+                (Request::ReadLog { .. }, Reply::Page(entries)) if entries.is_empty() => Seen::PageEmpty,
+                (Request::ReadLog { .. }, _) => Seen::Pages,
+                _ => continue,
+            };
+            self.coverage.count(seen);
+        }
+    }
+
+    fn check_batch(&mut self, batch: &Batch) -> Checked {
+        let store = &self.disk.store;
+        for (request, reply) in batch.requests.iter().zip(&batch.replies) {
+            self.oracle.committed(request, reply, store)?;
+        }
+        for request in batch.requests.iter().filter(|request| request.writes()) {
+            let conversation = match request {
+                Request::Append { conversation, .. }
+                | Request::Settle { conversation, .. }
+                | Request::Acknowledge { conversation, .. }
+                | Request::RemoveMember { conversation, .. }
+                | Request::AddMember { conversation, .. } => *conversation,
+                _ => continue,
+            };
+            self.oracle.check_conversation(conversation, store)?;
+        }
+        if self.random.below(32) == 0
+            && let Err(what) = self.disk.store.check()
+        {
+            return broken("store", what);
+        }
+        Ok(())
+    }
+}
