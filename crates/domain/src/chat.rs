@@ -168,6 +168,8 @@ impl Chat {
                 }
             }
         }
+        // Only now: what has just come must not go before it was used.
+        self.make_room();
     }
 
     /// While the line of a conversation that was read anew is replayed, a device that is still unknown is refused.
@@ -188,7 +190,6 @@ impl Chat {
         self.conversations.insert(id, Residence::Resident(Box::new(conversation)));
         self.clock.push_back(id);
         self.after(now, id, out);
-        self.make_room();
     }
 
     /// What follows every time a resident was touched: it may have to be read anew, and it will have to be settled.
