@@ -39,6 +39,7 @@ impl<T> Matrix<T> {
 
     /// The ring from `from` to `to`, if its producer has made it.
     pub(crate) fn get(&self, from: usize, to: usize) -> Option<&Ring<T>> {
+        // Acquire: a bit that stood for room may lead here before the bit of the first block is set.
         let ring = self.cell(from, to).load(Ordering::Acquire);
         // SAFETY: it is null, or came from a box that lives until the matrix drops.
         unsafe { ring.as_ref() }
@@ -53,7 +54,8 @@ impl<T> Matrix<T> {
 impl<T> Drop for Matrix<T> {
     fn drop(&mut self) {
         for cell in &self.rings {
-            let ring = cell.load(Ordering::Acquire);
+            // Relaxed: whoever drops the last port has seen all that the others did.
+            let ring = cell.load(Ordering::Relaxed);
             if !ring.is_null() {
                 // SAFETY: it came from a box, and nobody is left who could reach it.
                 drop(unsafe { Box::from_raw(ring) });
