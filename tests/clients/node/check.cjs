@@ -46,7 +46,7 @@ function secret() {
 function token(user, device, ttl = 3600) {
   if (!secretFile) {
     const [program, ...fixed] = tokenCommand.split(" ");
-    const asked = [...fixed, "--user", user, "--device", String(device), "--ttl", String(ttl)];
+    const asked = [...fixed, "--user", user, "--device", String(device), "--ttl", `${ttl}s`];
     return execFileSync(program, asked, { encoding: "utf8" }).trim();
   }
   const now = Math.floor(Date.now() / 1000);

@@ -38,7 +38,7 @@ class Tokens:
 
     def make(self, user, device, ttl=3600):
         if self.command:
-            asked = [*self.command, "--user", user, "--device", str(device), "--ttl", str(ttl)]
+            asked = [*self.command, "--user", user, "--device", str(device), "--ttl", f"{ttl}s"]
             return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
         return self.sign({"sub": user, "dev": device}, ttl)
 
