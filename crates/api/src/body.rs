@@ -15,7 +15,7 @@ use hyper::body::Bytes;
 use model::UserId;
 use model::limits::GROUP_MEMBERS_MAX;
 use protocol::ErrorCode;
-use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Error, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::problem::Problem;
@@ -100,7 +100,9 @@ impl<T, F: FnOnce(&str) -> Option<T>> Visitor<'_> for Expecting<T, F> {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
         let what = self.what;
-        (self.read)(text).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &what))
+        // A long text would push what was expected out of the detail.
+        let found = if text.len() <= 64 { Unexpected::Str(text) } else { Unexpected::Other("another text") };
+        (self.read)(text).ok_or_else(|| E::invalid_value(found, &what))
     }
 }
 

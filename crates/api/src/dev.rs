@@ -1,5 +1,6 @@
 //! What exists with `--dev` only: the page, and tokens for whoever asks.
 
+use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use model::UserId;
 use protocol::ErrorCode;
+use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
 
@@ -89,7 +91,21 @@ struct Device(u32);
 
 impl<'de> Deserialize<'de> for Device {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Device, D::Error> {
-        u32::deserialize(deserializer).map(Device)
+        deserializer.deserialize_u64(DeviceNumber)
+    }
+}
+
+struct DeviceNumber;
+
+impl Visitor<'_> for DeviceNumber {
+    type Value = Device;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("`device` to be a whole number from 0 to 4294967295")
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Device, E> {
+        u32::try_from(number).map(Device).map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
     }
 }
 

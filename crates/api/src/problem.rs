@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use axum::body::Body;
-use axum::http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use domain::Refusal;
@@ -14,6 +14,7 @@ use serde::Serialize;
 const RETRY_AFTER_MS: u64 = 1_000;
 /// Longest `detail`, in bytes: it may repeat what the client sent.
 const DETAIL_BYTES_MAX: usize = 256;
+const CONTENT_KIND: &str = "application/problem+json";
 
 /// Why a request was not done.
 #[derive(Debug)]
@@ -100,9 +101,12 @@ impl From<Refusal> for Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let retry_after_ms = self.code.temporary().then_some(RETRY_AFTER_MS);
+impl Problem {
+    fn retry_after_ms(&self) -> Option<u64> {
+        self.code.temporary().then_some(RETRY_AFTER_MS)
+    }
+
+    fn body(&self) -> Vec<u8> {
         let members = Members {
             r#type: "about:blank",
             title: self.code.name(),
@@ -110,18 +114,37 @@ impl IntoResponse for Problem {
             detail: self.shortened(),
             code: self.code.code(),
             name: self.code.name(),
-            retry_after_ms,
+            retry_after_ms: self.retry_after_ms(),
         };
-        let body = serde_json::to_vec(&members).expect("strings and numbers always serialise");
-        let mut response = Response::new(Body::from(body));
+        serde_json::to_vec(&members).expect("strings and numbers always serialise")
+    }
+
+    /// The bytes of an answer without a request, after which the connection is closed.
+    pub fn into_last_answer(self) -> Vec<u8> {
+        let body = self.body();
+        let retry_after = self.retry_after_ms().unwrap_or(0).div_ceil(1_000);
+        let mut answer = format!(
+            "HTTP/1.1 {}\r\nContent-Type: {CONTENT_KIND}\r\nContent-Length: {}\r\nRetry-After: {retry_after}\r\n\
+             Connection: close\r\n\r\n",
+            self.status,
+            body.len()
+        )
+        .into_bytes();
+        answer.extend_from_slice(&body);
+        answer
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from(self.body()));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(wait) = retry_after_ms {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(CONTENT_KIND));
+        if let Some(wait) = self.retry_after_ms() {
             headers.insert(RETRY_AFTER, HeaderValue::from(wait.div_ceil(1_000)));
         }
         if let Some((name, value)) = self.header {
-            debug_assert_ne!(name, ALLOW);
             headers.insert(name, value);
         }
         response

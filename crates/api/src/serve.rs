@@ -14,6 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use model::limits::HEADERS_MAX;
+use protocol::ErrorCode;
 use reactor::{HandoverError, recv_fd};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
@@ -21,6 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::guard;
+use crate::problem::Problem;
 use crate::routes;
 use crate::state::{Shared, State};
 use crate::stream::Stream;
@@ -29,12 +31,6 @@ use crate::stream::Stream;
 const HANDOVER_BYTES_MAX: usize = 128 * 1024;
 /// Longest request head, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// The whole answer to a connection that is one too many.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nContent-Length: 176\r\n\
-    Retry-After: 1\r\nConnection: close\r\n\r\n\
-    {\"type\":\"about:blank\",\"title\":\"overloaded\",\"status\":503,\"detail\":\"too many HTTP connections are open at the moment\",\
-    \"code\":5001,\"name\":\"overloaded\",\"retry_after_ms\":1000}";
-
 /// Serves the connections that come out of this side of a [`reactor::handover_pair`], until `shutdown` is over or the other side is gone;
 /// then lets the requests under way end, for a while. It needs a tokio runtime with its I/O and its time.
 ///
@@ -98,13 +94,22 @@ struct Server {
     router: axum::Router,
     present: Arc<Present>,
     stop: watch::Sender<bool>,
+    /// The whole answer to a connection that is one too many.
+    full: Vec<u8>,
 }
 
 impl Server {
     fn new(state: State) -> Server {
         let shared = Arc::new(Shared::new(state));
         let router = routes::router(&shared);
-        Server { shared, router, present: Arc::default(), stop: watch::Sender::new(false) }
+        let full = Problem::new(ErrorCode::Overloaded, "too many HTTP connections are open at the moment");
+        Server {
+            shared,
+            router,
+            present: Arc::default(),
+            stop: watch::Sender::new(false),
+            full: full.into_last_answer(),
+        }
     }
 
     fn begin(&self, fd: OwnedFd, before: &[u8], tasks: &mut JoinSet<()>) {
@@ -116,7 +121,7 @@ impl Server {
         else {
             self.shared.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
             // It fits the socket's empty buffer, or the client has bad luck: nobody waits here.
-            let _ = io::Write::write(&mut &socket, FULL);
+            let _ = io::Write::write(&mut &socket, &self.full);
             return;
         };
         // An answer is written in one go, so nothing is gained by waiting for more.
