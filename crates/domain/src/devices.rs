@@ -44,22 +44,22 @@ impl DeviceSet {
         true
     }
 
-    /// Counts one more conversation.
-    pub fn mark(&mut self, fingerprint: u64) {
-        if let Some(slot) = self.find(fingerprint)
-            && self.slots[slot] & COUNT_MAX != COUNT_MAX
-        {
+    /// Counts one more conversation; false when the device is not known.
+    pub fn mark(&mut self, fingerprint: u64) -> bool {
+        let Some(slot) = self.find(fingerprint) else { return false };
+        if self.slots[slot] & COUNT_MAX != COUNT_MAX {
             self.slots[slot] += 1;
         }
+        true
     }
 
-    /// Counts one conversation less.
-    pub fn unmark(&mut self, fingerprint: u64) {
-        if let Some(slot) = self.find(fingerprint)
-            && !matches!(self.slots[slot] & COUNT_MAX, 0 | COUNT_MAX)
-        {
+    /// Counts one conversation less; false when the device is not known.
+    pub fn unmark(&mut self, fingerprint: u64) -> bool {
+        let Some(slot) = self.find(fingerprint) else { return false };
+        if !matches!(self.slots[slot] & COUNT_MAX, 0 | COUNT_MAX) {
             self.slots[slot] -= 1;
         }
+        true
     }
 
     fn find(&self, fingerprint: u64) -> Option<usize> {

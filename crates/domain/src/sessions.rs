@@ -49,6 +49,9 @@ impl Session {
 pub struct Sessions {
     hash_key: HashKey,
     devices: DeviceSet,
+    /// Marks set (and taken away) of devices whose registration is committed but not answered yet: the news of these may be
+    /// faster, and the answer does not count them.
+    early: Vec<(u64, i32)>,
     /// By the user's hash: one bucket holds all sessions of a user.
     table: HashTable<Session>,
     flights: Flights,
@@ -56,7 +59,13 @@ pub struct Sessions {
 
 impl Sessions {
     pub fn new(hash_key: HashKey) -> Self {
-        Sessions { hash_key, devices: DeviceSet::new(), table: HashTable::new(), flights: Flights::new() }
+        Sessions {
+            hash_key,
+            devices: DeviceSet::new(),
+            early: Vec::new(),
+            table: HashTable::new(),
+            flights: Flights::new(),
+        }
     }
 
     /// Learns of a device at start.
@@ -152,7 +161,8 @@ impl Sessions {
         out: &mut Effects,
     ) {
         let fingerprint = self.hash_key.device(device);
-        self.devices.insert(fingerprint, conversations.len() as u32);
+        let marks = conversations.len() as i64 + i64::from(self.take_early(fingerprint));
+        self.devices.insert(fingerprint, marks.max(0) as u32);
         for record in &conversations {
             let act = Act::DeviceAdded { device, cursor: record.cursor };
             out.push(Effect::Mail {
@@ -222,7 +232,10 @@ impl Sessions {
     /// Counts the marks, and tells the live sessions of every user named.
     pub fn deliver(&mut self, delivery: &Delivery, out: &mut Effects) {
         for device in &delivery.marked {
-            self.devices.mark(self.hash_key.device(*device));
+            let fingerprint = self.hash_key.device(*device);
+            if !self.devices.mark(fingerprint) {
+                *self.early(fingerprint) += 1;
+            }
         }
         let Delivery { conversation, entry, except, .. } = delivery;
         for user in delivery.users.iter() {
@@ -266,8 +279,24 @@ impl Sessions {
 
     pub fn unmarked(&mut self, devices: &[DeviceKey]) {
         for device in devices {
-            self.devices.unmark(self.hash_key.device(*device));
+            let fingerprint = self.hash_key.device(*device);
+            if !self.devices.unmark(fingerprint) {
+                *self.early(fingerprint) -= 1;
+            }
         }
+    }
+
+    fn early(&mut self, fingerprint: u64) -> &mut i32 {
+        let position = self.early.iter().position(|(other, _)| *other == fingerprint).unwrap_or_else(|| {
+            self.early.push((fingerprint, 0));
+            self.early.len() - 1
+        });
+        &mut self.early[position].1
+    }
+
+    fn take_early(&mut self, fingerprint: u64) -> i32 {
+        let position = self.early.iter().position(|(other, _)| *other == fingerprint);
+        position.map_or(0, |position| self.early.swap_remove(position).1)
     }
 
     /// Pushes something to every live session of some users, except one device.

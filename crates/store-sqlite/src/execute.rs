@@ -216,10 +216,18 @@ impl Tables {
         if statements.remove_member.execute((resident.number, user.0))? == 0 {
             return Ok(Reply::Conflict);
         }
+        let mut found = statements.cursors.query((resident.number,))?;
+        let mut unmarked = Vec::new();
+        while let Some(row) = found.next()? {
+            if rows::user_id(row, 0)? == user && row.get(3)? {
+                unmarked.push(rows::device(row, 1)?);
+            }
+        }
+        drop(found);
         statements.remove_cursors.execute((resident.number, user.0))?;
         statements.mark_all.execute((resident.number,))?;
         let seq = self.put_entry(id, ts, &Columns::removed(by, &user))?;
-        Ok(Reply::MemberRemoved { seq })
+        Ok(Reply::MemberRemoved { seq, unmarked })
     }
 
     fn acknowledge(&mut self, id: ConversationId, device: DeviceKey, seq: Seq) -> Result<Reply, Trouble> {

@@ -257,10 +257,11 @@ impl MemoryStore {
         let change = if by == user { Change::Left { user } } else { Change::Removed { by, user } };
         let seq = conversation.push(ts, Body::Change(change));
         conversation.cursors.retain(|device, _| device.user != user);
-        self.pending.retain(|(device, marked)| *marked != id || device.user != user);
+        let gone = self.pending.extract_if(.., |(device, marked)| *marked == id && device.user == user);
+        let unmarked = gone.map(|(device, _)| device.device).collect();
         self.memberships.remove(&(user, id));
         self.mark_all(id);
-        Reply::MemberRemoved { seq }
+        Reply::MemberRemoved { seq, unmarked }
     }
 
     fn mark_read(&mut self, id: ConversationId, user: UserId, seq: Seq) -> Reply {

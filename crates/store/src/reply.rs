@@ -54,6 +54,8 @@ pub enum Reply {
     MemberRemoved {
         /// The place of the entry that says so.
         seq: Seq,
+        /// The member's devices that were marked pending, ordered. The owner may not know of all of them yet.
+        unmarked: Vec<DeviceId>,
     },
     /// It is done.
     Done,

@@ -165,20 +165,15 @@ impl Conversation {
         ts: Wall,
         reply: Reply,
     ) {
-        let Reply::MemberRemoved { seq } = reply else { return self.failed(context, origin, &reply) };
+        let Reply::MemberRemoved { seq, unmarked } = reply else { return self.failed(context, origin, &reply) };
         self.head = seq;
         let position = self.members.iter().position(|member| member.user == user);
         let Some(position) = position else { return self.failed(context, origin, &Reply::Conflict) };
-        let gone = self.members.remove(position);
+        self.members.remove(position);
         self.rebuild_routes(context.hash_key);
         let owner = partition_of_user(context.hash_key, user);
-        let unmarked: Vec<_> = gone
-            .devices
-            .iter()
-            .filter(|device| device.marked)
-            .map(|device| DeviceKey { user, device: device.device })
-            .collect();
-        context.mail(owner, Input::Unmarked { devices: unmarked });
+        let unmarked = unmarked.into_iter().map(|device| DeviceKey { user, device });
+        context.mail(owner, Input::Unmarked { devices: unmarked.collect() });
         self.tell(context, owner, MembershipEvent::Removed, user);
         self.tell_changed(context, MembershipEvent::Changed, None);
         let marked = self.mark_all();
@@ -205,7 +200,13 @@ impl Conversation {
         reply: Reply,
     ) {
         if reply != Reply::Done {
-            // What was assumed did not happen, and later requests may rely on it.
+            // What was assumed did not happen, and later requests may rely on it. The marks are still there, so whoever sets them
+            // again sets no new ones.
+            for key in unmarked {
+                if let Some(device) = self.device(key) {
+                    device.marked = true;
+                }
+            }
             self.barrier = Barrier::UntilReloaded;
             return;
         }

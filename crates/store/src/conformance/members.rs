@@ -21,8 +21,9 @@ fn added(seq: u64, devices: &[u32]) -> Reply {
     Reply::MemberAdded { seq: Seq(seq), devices: devices.iter().map(|number| DeviceId(*number)).collect() }
 }
 
-fn removed(seq: u64) -> Reply {
-    Reply::MemberRemoved { seq: Seq(seq) }
+fn removed(seq: u64, unmarked: &[u32]) -> Reply {
+    let unmarked = unmarked.iter().map(|number| DeviceId(*number)).collect();
+    Reply::MemberRemoved { seq: Seq(seq), unmarked }
 }
 
 fn a_new_member_starts_just_before_the_entry_that_says_so(subject: &mut Subject<'_>) {
@@ -57,8 +58,11 @@ fn whoever_comes_or_goes_everybody_is_marked(subject: &mut Subject<'_>) {
     subject.check([(add(id, 3, 1), added(2, &[]))]);
     assert_eq!(both.map(|device| subject.cursor(id, device)), [(1, true); 2]);
     subject.batch(&[caught_up(2)]);
-    subject.check([(remove(id, 3, 1), removed(3))]);
+    subject.check([(remove(id, 3, 1), removed(3, &[]))]);
     assert_eq!(both.map(|device| subject.cursor(id, device)), [(2, true); 2]);
+    // Only marks that were there are told to be gone.
+    subject.batch(&[caught_up(3)]);
+    subject.check([(remove(id, 2, 1), removed(4, &[]))]);
 }
 
 fn a_removed_member_leaves_nothing_behind(subject: &mut Subject<'_>) {
@@ -69,7 +73,7 @@ fn a_removed_member_leaves_nothing_behind(subject: &mut Subject<'_>) {
         create(other, &[1, 2]),
         append(id, device(2, 1), 1, &[device(1, 1), device(2, 1), device(2, 2)]),
     ]);
-    subject.check([(remove(id, 2, 1), removed(3))]);
+    subject.check([(remove(id, 2, 1), removed(3, &[1, 2]))]);
     let record = subject.record(id);
     assert_eq!(record.members, [member(1, 1, 0, &[(1, 0, true)])]);
     assert_eq!(subject.page(id)[2], change(3, Change::Removed { by: user(1), user: user(2) }));
@@ -96,7 +100,7 @@ fn a_removed_member_leaves_nothing_behind(subject: &mut Subject<'_>) {
 
 fn leaving_is_told_from_being_removed(subject: &mut Subject<'_>) {
     let id = two_people(subject);
-    subject.check([(remove(id, 2, 2), removed(2))]);
+    subject.check([(remove(id, 2, 2), removed(2, &[1]))]);
     assert_eq!(subject.page(id)[1], change(2, Change::Left { user: user(2) }));
 }
 
@@ -110,7 +114,7 @@ fn who_comes_back_starts_anew(subject: &mut Subject<'_>) {
         (append(id, device(1, 1), 2, &[]), appended(3)),
         (append(id, device(1, 1), 3, &[]), appended(4)),
         (acknowledge(id, theirs, 4), Reply::Done),
-        (remove(id, 2, 1), removed(5)),
+        (remove(id, 2, 1), removed(5, &[1])),
         (acknowledge(id, theirs, 5), Reply::Done),
         (add(id, 2, 1), added(6, &[1])),
     ]);
@@ -129,7 +133,7 @@ fn who_is_in_is_not_added_and_who_is_out_not_removed(subject: &mut Subject<'_>) 
     subject.check_batch([
         (add(id, 3, 1), added(2, &[])),
         (add(id, 3, 1), Reply::Conflict),
-        (remove(id, 3, 1), removed(3)),
+        (remove(id, 3, 1), removed(3, &[])),
         (remove(id, 3, 1), Reply::Conflict),
     ]);
     assert_eq!(subject.seqs(id), [1, 2, 3]);
@@ -138,7 +142,7 @@ fn who_is_in_is_not_added_and_who_is_out_not_removed(subject: &mut Subject<'_>) 
 fn the_last_member_may_go(subject: &mut Subject<'_>) {
     let id = conversation(1);
     subject.batch(&[register(device(1, 1)), create(id, &[1])]);
-    subject.check([(remove(id, 1, 1), removed(2))]);
+    subject.check([(remove(id, 1, 1), removed(2, &[1]))]);
     let record = subject.record(id);
     assert_eq!((record.head, record.members.len()), (Seq(2), 0));
     subject.check([(add(id, 1, 1), added(3, &[1]))]);
