@@ -18,6 +18,10 @@ impl World {
         self.trace.line(format_args!("{} from now on nothing goes wrong", self.now.mono.0));
         self.disk.store.set_full(false);
         self.post.let_through();
+        if self.is_draining() {
+            self.crash()?;
+        }
+        self.clients.iter_mut().for_each(|client| client.calm_down());
         self.rest()?;
         self.last_words()?;
         self.rest()?;
@@ -45,7 +49,7 @@ impl World {
         let mut quiet = 0;
         for _ in 0..ROUNDS_MAX {
             let busy = self.round()?;
-            let content = self.clients.iter().all(|client| client.is_content());
+            let content = self.clients.iter().all(|client| client.is_content(&self.oracle));
             if busy || !content {
                 quiet = 0;
                 self.pass(Span(if busy { 1 } else { 200 }));
@@ -61,7 +65,7 @@ impl World {
         let who: Vec<String> = self
             .clients
             .iter()
-            .filter(|client| !client.is_content())
+            .filter(|client| !client.is_content(&self.oracle))
             .map(|client| format!("{} ({})", Named(client.key), client.complaint()))
             .collect();
         let (mail, asked, answers) = (self.post.len(), self.disk.asked(), self.disk.under_way());
@@ -149,7 +153,7 @@ impl World {
             }
             self.pass(Span(1));
         }
-        match self.clients.iter().find(|client| !client.is_content()) {
+        match self.clients.iter().find(|client| !client.is_content(&self.oracle)) {
             None => {
                 self.coverage.add(Seen::ConnectsWithoutQuery, self.clients.len() as u64);
                 Ok(())

@@ -217,19 +217,28 @@ impl Client {
     }
 
     /// Whether it has nothing left to do.
-    pub fn is_content(&self) -> bool {
-        let done = |place: &Place| place.acknowledged >= place.cursor || self.habits.silent;
+    pub fn is_content(&self, oracle: &Oracle) -> bool {
+        let done = |(conversation, place): (&ConversationId, &Place)| {
+            let member = oracle.membership(*conversation, self.key.user);
+            place.acknowledged >= place.cursor || member.is_none_or(|member| place.cursor <= member.start)
+        };
         self.outbox.is_empty()
             && self.older.is_empty()
             && self.link.as_ref().is_some_and(|link| link.caught_up && link.awaiting.is_empty())
-            && self.places.values().all(done)
+            && self.places.iter().all(done)
+    }
+
+    /// Asks again for everything that is not known to have succeeded.
+    pub fn calm_down(&mut self) {
+        self.places.values_mut().for_each(|place| place.asked = place.acknowledged);
     }
 
     /// What is left to do, for a report.
     pub fn complaint(&self) -> String {
         let link = self.link.as_ref().map(|link| (link.connected, link.caught_up, link.awaiting.len()));
-        let places: Vec<_> =
-            self.places.values().filter(|place| place.acknowledged < place.cursor).collect();
+        let places: Vec<String> = (self.places.iter().filter(|(_, place)| place.acknowledged < place.cursor))
+            .map(|(id, place)| format!("{} {} of {}", Named(*id), place.acknowledged, place.cursor))
+            .collect();
         format!("outbox {}, older {}, link {link:?}, {places:?}", self.outbox.len(), self.older.len())
     }
 
@@ -238,7 +247,7 @@ impl Client {
         let shard = model::ShardId(around.random.below(usize::from(around.shards)) as u16);
         let room = around.plan.room_max.min(200 << around.random.below(14));
         let wire = around.wires.open(shard, room);
-        let (token, ends) = around.tokens.mint(self.key, around.now.wall);
+        let (token, ends) = around.token(self.key);
         self.token_ends = ends;
         let bearer = self.habits.bearer.then_some(token.as_str());
         let link = Link::open(wire, around.now.mono, self.habits.encoding, bearer, around.random);
@@ -270,6 +279,9 @@ impl Client {
         let Some(wire) = around.wires.get(link.wire) else { return Ok(false) };
         if !around.calm && link.stalled_until > around.now.mono {
             return Ok(true);
+        }
+        if around.calm {
+            wire.room = 1 << 22;
         }
         let count = if around.calm { wire.down.len() } else { around.random.arrived(wire.down.len()) };
         let bytes: Vec<u8> = wire.down.drain(..count).collect();

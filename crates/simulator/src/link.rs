@@ -188,6 +188,11 @@ impl<T> Link<T> {
         encode_request(self.encoding, &mut self.batch, &Request { id, command });
     }
 
+    /// Bytes of the frame that is being put together.
+    pub fn batched(&self) -> usize {
+        self.batch.len()
+    }
+
     /// Ends the frame that is being put together; now and then it goes out in fragments.
     pub fn frame(&mut self, random: &mut Random) {
         if self.batch.is_empty() {

@@ -128,7 +128,7 @@ impl Side {
         around.trace.line(format_args!("{} s{} Event::Stored {} {}", around.now.mono.0, self.id.0, Said(&reply), Said(&ticket)));
         if let domain::Ticket::Conversation(conversation) = &ticket {
             let seq = match &reply {
-                Reply::Appended { seq } | Reply::MemberAdded { seq, .. } | Reply::MemberRemoved { seq } => *seq,
+                Reply::Appended { seq } | Reply::MemberAdded { seq, .. } | Reply::MemberRemoved { seq, .. } => *seq,
                 Reply::Created { fresh: true, record } => record.head,
                 _ => model::Seq::ZERO,
             };

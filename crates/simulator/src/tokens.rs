@@ -10,14 +10,13 @@ const AUDIENCE: &str = "throng";
 /// Makes tokens for clients.
 pub struct Tokens {
     signing: SigningKey,
-    lifetime: Span,
 }
 
 impl Tokens {
-    /// Tokens that are valid for this long.
-    pub fn new(lifetime: Span) -> Self {
+    /// With a key of its own.
+    pub fn new() -> Self {
         let signing = SigningKey::from_secret(b"a secret of the simulator, 32 bytes").expect("long enough");
-        Tokens { signing, lifetime }
+        Tokens { signing }
     }
 
     /// What the server needs to check them.
@@ -31,7 +30,7 @@ impl Tokens {
     }
 
     /// A token for a device. The last moment of its validity is returned with it.
-    pub fn mint(&self, device: DeviceKey, now: Wall) -> (String, Wall) {
+    pub fn mint(&self, device: DeviceKey, now: Wall, lifetime: Span) -> (String, Wall) {
         let user = device.user.to_string();
         let grant = Grant {
             user: &user,
@@ -40,8 +39,8 @@ impl Tokens {
             audience: AUDIENCE,
             issuer: None,
             issued_at: now,
-            lifetime: self.lifetime,
+            lifetime,
         };
-        (auth::mint(&self.signing, &grant), Wall(now.0 / 1_000 * 1_000 + self.lifetime.0))
+        (auth::mint(&self.signing, &grant), Wall(now.0 / 1_000 * 1_000 + lifetime.0))
     }
 }

@@ -251,7 +251,7 @@ impl fmt::Display for Said<'_, Reply> {
             Reply::MemberAdded { seq, devices } => {
                 write!(f, "Reply::MemberAdded #{seq} with {} devices", devices.len())
             }
-            Reply::MemberRemoved { seq } => write!(f, "Reply::MemberRemoved #{seq}"),
+            Reply::MemberRemoved { seq, .. } => write!(f, "Reply::MemberRemoved #{seq}"),
             Reply::Done => write!(f, "Reply::Done"),
             Reply::Forgotten(count) => write!(f, "Reply::Forgotten {count}"),
             Reply::Conflict => write!(f, "Reply::Conflict"),

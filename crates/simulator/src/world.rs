@@ -89,7 +89,7 @@ impl World {
             oracle: Oracle::default(),
             tamper,
             users,
-            tokens: Tokens::new(plan.token_life),
+            tokens: Tokens::new(),
             pool: Pool::default(),
             loaded: Default::default(),
             calm: false,
@@ -203,6 +203,11 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Whether the process is about to end.
+    pub fn is_draining(&self) -> bool {
+        self.draining_until.is_some()
     }
 
     fn drain(&mut self) {

@@ -1,6 +1,6 @@
 //! What a client does by itself.
 
-use model::{ConversationId, Mono, Payload, Seq};
+use model::{ConversationId, Mono, Payload, Seq, Span};
 use protocol::{Command, Token};
 use websocket::Opcode;
 
@@ -13,6 +13,12 @@ use crate::names::{self, Named};
 const DONE_MAX: usize = 32;
 
 impl Around<'_> {
+    /// A fresh token, and the last moment of its validity.
+    pub(super) fn token(&self, device: model::DeviceKey) -> (String, model::Wall) {
+        let lifetime = if self.calm { Span::seconds(86_400) } else { self.plan.token_life };
+        self.tokens.mint(device, self.now.wall, lifetime)
+    }
+
     /// The shard that owns a user.
     pub fn owner_of(&self, user: model::UserId) -> model::ShardId {
         let partition = model::partition_of_user(&self.hash_key, user);
@@ -69,7 +75,7 @@ impl Client {
             around.coverage.count(Seen::Takeovers);
             self.link = Some(link);
             self.connect(around);
-            return self.link.take();
+            return None;
         }
         around.coverage.count(Seen::Broken);
         around.trace.line(format_args!("{} client {who} ends its connection in way {kind}", now.0));
@@ -183,7 +189,6 @@ impl Client {
         let room = self.habits.outstanding_max.saturating_sub(under_way);
         let now = around.now.mono;
         let waiting = self.outbox.iter_mut().filter(|outgoing| !outgoing.under_way && outgoing.not_before <= now);
-        let mut sent = 0;
         for outgoing in waiting.take(room.min(40)) {
             outgoing.under_way = true;
             if outgoing.repeated {
@@ -209,8 +214,7 @@ impl Client {
                 Named(outgoing.id)
             ));
             link.request(command, Some(Asked::Other(want)));
-            sent += 1;
-            if sent % 7 == 0 {
+            if link.batched() > 8 * 1024 || around.random.below(7) == 0 {
                 link.frame(around.random);
             }
         }
@@ -250,7 +254,7 @@ impl Client {
             }
             6 => link.request(Command::Ping, Some(Asked::Ping)),
             _ => {
-                let (token, ends) = around.tokens.mint(self.key, around.now.wall);
+                let (token, ends) = around.token(self.key);
                 self.token_ends = ends;
                 around.coverage.count(Seen::Refreshes);
                 link.request(Command::Refresh { token: Token(token.into()) }, Some(Asked::Refresh));
@@ -273,8 +277,9 @@ impl Client {
             _ => {
                 let Some(conversation) = self.somewhere(around) else { return };
                 let seq = Seq(around.store.log(conversation).len() as u64 + 100_000);
-                let member_since =
-                    around.oracle.membership(conversation, self.key.user).map(|period| period.start);
+                // A device that is not registered yet has no place there.
+                let membership = around.oracle.membership(conversation, self.key.user);
+                let member_since = membership.filter(|_| link.connected).map(|period| period.start);
                 let want = Want { what: What::Beyond, conversation, member_since };
                 link.request(Command::Recv { conversation, seq }, Some(Asked::Other(want)));
             }

@@ -48,7 +48,7 @@ impl Client {
             Heard::TokenExpiring => {
                 if around.calm || around.random.permille(700) {
                     around.coverage.count(Seen::Refreshes);
-                    let (token, ends) = around.tokens.mint(self.key, around.now.wall);
+                    let (token, ends) = around.token(self.key);
                     self.token_ends = ends;
                     link.request(Command::Refresh { token: Token(token.into()) }, Some(Asked::Refresh));
                     link.frame(around.random);
@@ -89,7 +89,7 @@ impl Client {
     /// Says who it is.
     fn introduce(&mut self, link: &mut Link<Want>, around: &mut Around<'_>) {
         let token = (!self.habits.bearer).then(|| {
-            let (token, ends) = around.tokens.mint(self.key, around.now.wall);
+            let (token, ends) = around.token(self.key);
             self.token_ends = ends;
             Token(token.into())
         });

@@ -26,7 +26,7 @@ impl Oracle {
                     self.begin(*conversation, DeviceKey { user: *user, device: *device }, seq.previous());
                 }
             }
-            (Request::RemoveMember { conversation, user, .. }, Reply::MemberRemoved { seq }) => {
+            (Request::RemoveMember { conversation, user, .. }, Reply::MemberRemoved { seq, .. }) => {
                 self.leave(*conversation, *user, *seq);
             }
             (Request::RegisterDevice { device, .. }, Reply::Registered { fresh: true, conversations }) => {
