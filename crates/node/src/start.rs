@@ -96,6 +96,9 @@ pub struct Node {
 
 impl Node {
     /// Reads which devices there are, then starts the store thread and the shards.
+    ///
+    /// The runtime from which [`Handle`] is used must exist before: shards wake it, through a descriptor that has to be in their
+    /// tables when these part.
     pub fn start(config: Config, mut engine: Box<dyn Engine>) -> Result<Node, StartError> {
         let listen = reactor::free_address(config.listen).map_err(StartError::Bind)?;
         let clock = Clock::start();

@@ -13,7 +13,7 @@ use model::{Span, Wall};
 use node::{Node, StartError};
 use reactor::DescriptorLimit;
 use store_sqlite::{OpenError, SqliteStore};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::Config;
 use crate::keys::{self, KeysError};
@@ -87,15 +87,40 @@ pub fn run(config: Config) -> Result<ExitCode, ServeError> {
         batch_max: config.store.commit_batch_max,
         http: to_http,
     };
-    let node = Node::start(node, Box::new(store)).map_err(ServeError::Start)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("http")
         .enable_all()
         .build()
         .map_err(|error| ServeError::System("the runtime of the HTTP side", error))?;
+    // Both have descriptors that other threads write to: a shard wakes the runtime with an answer, and a signal may interrupt any
+    // thread. So they are made before the shards part their descriptor tables.
+    let stop = {
+        let _within = runtime.enter();
+        Stop::watch().map_err(|error| ServeError::System("the watch for signals", error))?
+    };
+    let node = Node::start(node, Box::new(store)).map_err(ServeError::Start)?;
     let dev = if config.dev { Some(development(&config)?) } else { None };
-    runtime.block_on(serve(&config, node, from_shards, verifying, dev))
+    runtime.block_on(serve(&config, node, from_shards, verifying, dev, stop))
+}
+
+/// The signals that ask the server to stop.
+struct Stop {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stop {
+    fn watch() -> std::io::Result<Stop> {
+        Ok(Stop { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }
 
 /// Serves HTTP, and waits for the signal to stop.
@@ -105,10 +130,8 @@ async fn serve(
     connections: std::os::fd::OwnedFd,
     keys: Arc<Keys>,
     dev: Option<api::Dev>,
+    mut stop: Stop,
 ) -> Result<ExitCode, ServeError> {
-    let stopping = |error| ServeError::System("the watch for signals", error);
-    let mut terminate = signal(SignalKind::terminate()).map_err(stopping)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(stopping)?;
     let summary = node.summary();
     tell_started(config, &node);
     if let Some(dev) = &dev {
@@ -127,10 +150,7 @@ async fn serve(
     let http = tokio::spawn(api::serve(connections, state, async move {
         let _ = stopped.await;
     }));
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    stop.asked().await;
     tracing::info!(seconds = config.drain.0 / 1_000, "stopping: clients are told to come back");
     let in_time = node.drain(config.drain).await;
     let _ = stop_http.send(());
