@@ -83,6 +83,8 @@ pub enum Ticket {
         device: DeviceKey,
         /// Of this log.
         conversation: ConversationId,
+        /// The place before the first entry asked for.
+        after: Seq,
     },
     /// A list of conversations.
     Conversations(Origin),

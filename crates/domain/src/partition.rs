@@ -124,8 +124,8 @@ impl Partition {
             (Ticket::Pending { connection, device }, Reply::Pending(records)) => {
                 self.sessions.handle_pending(connection, device, records, out);
             }
-            (Ticket::Page { connection, device, conversation }, Reply::Page(entries)) => {
-                self.sessions.handle_page(connection, device, conversation, entries, out);
+            (Ticket::Page { connection, device, conversation, after }, Reply::Page(entries)) => {
+                self.sessions.handle_page(connection, device, (conversation, after), entries, out);
             }
             (Ticket::Conversations(origin), Reply::Conversations(list)) => {
                 answer(origin, Ok(Answer::Conversations(list)), out);

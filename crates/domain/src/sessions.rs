@@ -5,13 +5,12 @@
 //! conversation; a flight ends when that owner has said that the device acknowledged everything.
 
 mod flight;
+mod table;
 
 use std::sync::Arc;
 
-use hashbrown::HashTable;
 use model::{
-    ConnectionId, ConversationId, DeviceId, DeviceKey, Entry, HashKey, Seq, ShardId, UserId, Wall,
-    partition_of_conversation,
+    ConnectionId, ConversationId, DeviceKey, Entry, HashKey, Seq, UserId, Wall, partition_of_conversation,
 };
 use store::{PendingRecord, Request};
 
@@ -19,31 +18,11 @@ use crate::devices::DeviceSet;
 use crate::effect::{Answer, CloseCause, Effect, Effects, Push, Refusal, Ticket};
 use crate::input::{Act, Delivery, Input, MembershipEvent, Origin};
 use flight::{Flight, Flights, Phase};
+use table::{Session, SessionTable};
 
-/// One live session. At most 96 bytes is the promise; see [`SESSION_BYTES`].
-struct Session {
-    user: UserId,
-    device: DeviceId,
-    slot: u32,
-    generation: u32,
-    /// Where its flight lies in the pool, or [`flight::NONE`].
-    flight: u32,
-    shard: ShardId,
-}
-
-/// The size of a session's entry in its owner, in bytes.
+/// The size of a session's entry in its owner, in bytes; at most 96 is the promise.
 pub const SESSION_BYTES: usize = size_of::<Session>();
 const _: () = assert!(SESSION_BYTES <= 96);
-
-impl Session {
-    fn key(&self) -> DeviceKey {
-        DeviceKey { user: self.user, device: self.device }
-    }
-
-    fn connection(&self) -> ConnectionId {
-        ConnectionId { shard: self.shard, slot: self.slot, generation: self.generation }
-    }
-}
 
 /// All users of one partition.
 pub struct Sessions {
@@ -52,8 +31,7 @@ pub struct Sessions {
     /// Marks set (and taken away) of devices whose registration is committed but not answered yet: the news of these may be
     /// faster, and the answer does not count them.
     early: Vec<(u64, i32)>,
-    /// By the user's hash: one bucket holds all sessions of a user.
-    table: HashTable<Session>,
+    table: SessionTable,
     flights: Flights,
 }
 
@@ -63,7 +41,7 @@ impl Sessions {
             hash_key,
             devices: DeviceSet::new(),
             early: Vec::new(),
-            table: HashTable::new(),
+            table: SessionTable::new(hash_key),
             flights: Flights::new(),
         }
     }
@@ -94,17 +72,8 @@ impl Sessions {
         out: &mut Effects,
     ) {
         self.replace(connection, device, out);
-        let session = Session {
-            user: device.user,
-            device: device.device,
-            slot: connection.slot,
-            generation: connection.generation,
-            flight: flight::NONE,
-            shard: connection.shard,
-        };
-        let key = self.hash_key;
-        self.table.insert_unique(key.user(device.user), session, |session| key.user(session.user));
-        match self.devices.pending(key.device(device)) {
+        self.table.insert(Session::new(device, connection));
+        match self.devices.pending(self.hash_key.device(device)) {
             Some(pending) => {
                 out.push(Effect::Answer { origin, answer: Ok(Answer::Connected) });
                 self.begin(connection, device, pending > 0, out);
@@ -119,9 +88,7 @@ impl Sessions {
 
     /// The older session of the device, if there is one, gives way.
     fn replace(&mut self, connection: ConnectionId, device: DeviceKey, out: &mut Effects) {
-        let hash = self.hash_key.user(device.user);
-        if let Ok(entry) = self.table.find_entry(hash, |session| session.key() == device) {
-            let (old, _) = entry.remove();
+        if let Some(old) = self.table.remove(device) {
             self.flights.release(old.flight);
             if old.connection() != connection {
                 out.push(Effect::Close { connection: old.connection(), cause: CloseCause::Replaced });
@@ -141,12 +108,9 @@ impl Sessions {
     }
 
     pub fn disconnect(&mut self, connection: ConnectionId, device: DeviceKey) {
-        let hash = self.hash_key.user(device.user);
-        let found = self
-            .table
-            .find_entry(hash, |session| session.key() == device && session.connection() == connection);
-        if let Ok(entry) = found {
-            let (old, _) = entry.remove();
+        if self.session(device, connection).is_some()
+            && let Some(old) = self.table.remove(device)
+        {
             self.flights.release(old.flight);
         }
     }
@@ -215,7 +179,7 @@ impl Sessions {
         &mut self,
         connection: ConnectionId,
         device: DeviceKey,
-        conversation: ConversationId,
+        page: (ConversationId, Seq),
         entries: Vec<Entry>,
         out: &mut Effects,
     ) {
@@ -223,7 +187,8 @@ impl Sessions {
         if index == flight::NONE {
             return;
         }
-        self.flights.at(index).handle_page(conversation, entries, |entry| {
+        let conversation = page.0;
+        self.flights.at(index).handle_page(page, entries, |entry| {
             out.push(Effect::Push { connection, push: Push::Entry { conversation, entry: Arc::new(entry) } });
         });
         self.pump(connection, device, index, out);
@@ -238,26 +203,23 @@ impl Sessions {
             }
         }
         let Delivery { conversation, entry, except, .. } = delivery;
+        let flights = &mut self.flights;
         for user in delivery.users.iter() {
-            for session in self.table.iter_hash_mut(self.hash_key.user(*user)) {
-                if session.user != *user {
-                    continue;
-                }
+            self.table.each_of(*user, |session| {
                 let own = *except == Some(session.key());
                 if session.flight == flight::NONE {
                     if own {
                         // It has the entry, and its cursor passes over it in the owner of the conversation.
-                        continue;
+                        return;
                     }
-                    session.flight = self.flights.take(Phase::Live);
+                    session.flight = flights.take(Phase::Live);
                 }
-                if self.flights.at(session.flight).deliver(*conversation, entry, own) {
+                if flights.at(session.flight).deliver(*conversation, entry, own) {
                     let push = Push::Entry { conversation: *conversation, entry: Arc::clone(entry) };
                     out.push(Effect::Push { connection: session.connection(), push });
                 }
-                let (connection, key, index) = (session.connection(), session.key(), session.flight);
-                fetch(&mut self.flights, connection, key, index, out);
-            }
+                fetch(flights, session.connection(), session.key(), session.flight, out);
+            });
         }
     }
 
@@ -268,8 +230,7 @@ impl Sessions {
         cursor: Seq,
         out: &mut Effects,
     ) {
-        let hash = self.hash_key.user(device.user);
-        let Some(session) = self.table.find(hash, |session| session.key() == device) else { return };
+        let Some(session) = self.table.get(device) else { return };
         let (connection, index) = (session.connection(), session.flight);
         if index != flight::NONE {
             self.flights.at(index).acknowledged(conversation, cursor);
@@ -302,11 +263,11 @@ impl Sessions {
     /// Pushes something to every live session of some users, except one device.
     pub fn push(&mut self, users: &[UserId], except: Option<DeviceKey>, push: &Push, out: &mut Effects) {
         for user in users {
-            for session in self.table.iter_hash(self.hash_key.user(*user)) {
-                if session.user == *user && except != Some(session.key()) {
+            self.table.each_of(*user, |session| {
+                if except != Some(session.key()) {
                     out.push(Effect::Push { connection: session.connection(), push: push.clone() });
                 }
-            }
+            });
         }
     }
 
@@ -324,12 +285,12 @@ impl Sessions {
             return;
         }
         for user in users {
-            let sessions: Vec<_> = self
-                .table
-                .iter_hash(self.hash_key.user(*user))
-                .filter(|session| session.user == *user && session.flight != flight::NONE)
-                .map(|session| (session.connection(), session.key(), session.flight))
-                .collect();
+            let mut sessions = Vec::new();
+            self.table.each_of(*user, |session| {
+                if session.flight != flight::NONE {
+                    sessions.push((session.connection(), session.key(), session.flight));
+                }
+            });
             for (connection, device, index) in sessions {
                 self.flights.at(index).forget(summary.id);
                 self.pump(connection, device, index, out);
@@ -354,22 +315,19 @@ impl Sessions {
     /// The flight index of a session, when the device's session is on this connection.
     fn session(&self, device: DeviceKey, connection: ConnectionId) -> Option<u32> {
         self.table
-            .find(self.hash_key.user(device.user), |session| session.key() == device)
+            .get(device)
             .filter(|session| session.connection() == connection)
             .map(|session| session.flight)
     }
 
     fn flight_of(&mut self, device: DeviceKey, phase: Phase) {
         let index = self.flights.take(phase);
-        let hash = self.hash_key.user(device.user);
-        let session =
-            self.table.find_mut(hash, |session| session.key() == device).expect("the session was just made");
+        let session = self.table.get_mut(device).expect("the session was just made");
         session.flight = index;
     }
 
     fn drop_flight(&mut self, device: DeviceKey) {
-        let hash = self.hash_key.user(device.user);
-        if let Some(session) = self.table.find_mut(hash, |session| session.key() == device) {
+        if let Some(session) = self.table.get_mut(device) {
             self.flights.release(session.flight);
             session.flight = flight::NONE;
         }
@@ -380,7 +338,7 @@ impl Sessions {
 fn fetch(flights: &mut Flights, connection: ConnectionId, device: DeviceKey, index: u32, out: &mut Effects) {
     let flight: &mut Flight = flights.at(index);
     if let Some(page) = flight.next_page() {
-        let ticket = Ticket::Page { connection, device, conversation: page.conversation };
+        let ticket = Ticket::Page { connection, device, conversation: page.conversation, after: page.after };
         let request = Request::ReadLog {
             conversation: page.conversation,
             after: page.after,

@@ -165,7 +165,9 @@ impl Conversation {
         ts: Wall,
         reply: Reply,
     ) {
-        let Reply::MemberRemoved { seq, unmarked } = reply else { return self.failed(context, origin, &reply) };
+        let Reply::MemberRemoved { seq, unmarked } = reply else {
+            return self.failed(context, origin, &reply);
+        };
         self.head = seq;
         let position = self.members.iter().position(|member| member.user == user);
         let Some(position) = position else { return self.failed(context, origin, &Reply::Conflict) };

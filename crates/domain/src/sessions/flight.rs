@@ -39,11 +39,22 @@ struct Lane {
 
 pub struct Flight {
     phase: Phase,
-    /// A page has been asked for.
-    fetching: bool,
+    /// A page has been asked for, of this log after this place.
+    fetching: Option<(ConversationId, Seq)>,
     /// `caught_up` has not been said yet.
     catching_up: bool,
     lanes: Vec<Lane>,
+    /// What was heard while the list of what is pending is awaited, and may be news to that list.
+    early: Vec<(ConversationId, Early)>,
+}
+
+/// News that may be later than the list of what is pending.
+#[derive(Clone, Copy)]
+enum Early {
+    /// The device has acknowledged so much.
+    Acknowledged(Seq),
+    /// The user is no member any more. Should they have become one again, the list says nothing that a delivery does not.
+    Removed,
 }
 
 /// The page that a device needs next.
@@ -94,40 +105,53 @@ impl Flight {
         self.phase = Phase::Live;
         self.catching_up = true;
         for record in records {
+            let early = self.early.iter().find(|(conversation, _)| *conversation == record.conversation);
+            let cursor = match early {
+                None => record.cursor,
+                Some((_, Early::Acknowledged(seq))) => record.cursor.max(*seq),
+                Some((_, Early::Removed)) => continue,
+            };
             let lane = match self.lanes.iter_mut().find(|lane| lane.conversation == record.conversation) {
                 Some(lane) => {
-                    lane.acked = record.cursor;
-                    lane.pushed = record.cursor;
+                    lane.acked = cursor;
+                    lane.pushed = cursor;
                     lane.head = lane.head.max(record.head);
                     lane
                 }
-                None if record.cursor < record.head => {
-                    self.lanes.push(Lane::new(record.conversation, record.cursor, record.head));
+                None if cursor < record.head => {
+                    self.lanes.push(Lane::new(record.conversation, cursor, record.head));
                     self.lanes.last_mut().expect("it was just pushed")
                 }
                 None => continue,
             };
             lane.pending_until = record.head;
         }
+        self.early.clear();
         self.lanes.retain(|lane| lane.acked < lane.head);
     }
 
     pub fn handle_page(
         &mut self,
-        conversation: ConversationId,
+        page: (ConversationId, Seq),
         entries: Vec<Entry>,
         mut push: impl FnMut(Entry),
     ) {
-        self.fetching = false;
+        // An earlier flight of the same session may have asked for it.
+        if self.fetching != Some(page) {
+            return;
+        }
+        self.fetching = None;
+        let (conversation, after) = page;
         let Some(position) = self.lanes.iter().position(|lane| lane.conversation == conversation) else {
             return;
         };
         let lane = &mut self.lanes[position];
-        if entries.is_empty() {
+        if entries.is_empty() && lane.pushed == after {
             // Nothing is kept of what was asked for: the device is no member any more, and that mail is on its way.
             lane.pushed = lane.head;
         }
         for entry in entries {
+            // Some of it may have been acknowledged meanwhile.
             if entry.seq > lane.pushed {
                 lane.push(&entry);
                 push(entry);
@@ -138,6 +162,9 @@ impl Flight {
     }
 
     pub fn acknowledged(&mut self, conversation: ConversationId, cursor: Seq) {
+        if self.phase == Phase::Awaiting {
+            self.note_early(conversation, Early::Acknowledged(cursor));
+        }
         let Some(position) = self.lanes.iter().position(|lane| lane.conversation == conversation) else {
             return;
         };
@@ -156,8 +183,20 @@ impl Flight {
         }
     }
 
+    /// The user is no member any more.
     pub fn forget(&mut self, conversation: ConversationId) {
         self.lanes.retain(|lane| lane.conversation != conversation);
+        if self.phase == Phase::Awaiting {
+            self.note_early(conversation, Early::Removed);
+        }
+    }
+
+    fn note_early(&mut self, conversation: ConversationId, news: Early) {
+        match self.early.iter_mut().find(|(other, _)| *other == conversation) {
+            None => self.early.push((conversation, news)),
+            Some((_, Early::Removed)) => {}
+            Some((_, known)) => *known = news,
+        }
     }
 
     /// Whether the window takes one more message.
@@ -174,7 +213,7 @@ impl Flight {
 
     /// What to ask the store for, if anything; the caller then asks.
     pub fn next_page(&mut self) -> Option<Page> {
-        if self.fetching || self.phase != Phase::Live {
+        if self.fetching.is_some() || self.phase != Phase::Live {
             return None;
         }
         let lane = self.lanes.iter().find(|lane| lane.pushed < lane.head)?;
@@ -189,7 +228,7 @@ impl Flight {
             limit: (WINDOW_MESSAGES_MAX - messages) as u32,
             bytes_max: WINDOW_BYTES_MAX.saturating_sub(bytes),
         };
-        self.fetching = true;
+        self.fetching = Some((page.conversation, page.after));
         Some(page)
     }
 
@@ -242,12 +281,18 @@ impl Flights {
 
     pub fn take(&mut self, phase: Phase) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.all.push(Flight { phase, fetching: false, catching_up: false, lanes: Vec::new() });
+            self.all.push(Flight {
+                phase,
+                fetching: None,
+                catching_up: false,
+                lanes: Vec::new(),
+                early: Vec::new(),
+            });
             (self.all.len() - 1) as u32
         });
         let flight = &mut self.all[index as usize];
         flight.phase = phase;
-        flight.fetching = false;
+        flight.fetching = None;
         flight.catching_up = phase == Phase::Awaiting;
         index
     }
@@ -261,6 +306,7 @@ impl Flights {
             let flight = &mut self.all[index as usize];
             flight.lanes.clear();
             flight.lanes.shrink_to(4);
+            flight.early = Vec::new();
             self.free.push(index);
         }
     }
