@@ -135,16 +135,19 @@ pub fn seconds(now: Mono) -> u32 {
     (now.0 / 1_000) as u32
 }
 
-/// All connections of a shard.
+/// Connections in one piece of the table.
+const PIECE: usize = 256;
+
+/// All connections of a shard, in pieces that never move: growing copies nothing, at whatever size.
 pub struct Table {
     shard: ShardId,
-    all: Vec<Connection>,
+    pieces: Vec<Box<[Connection]>>,
     live: usize,
 }
 
 impl Table {
     pub fn new(shard: ShardId) -> Self {
-        Table { shard, all: Vec::new(), live: 0 }
+        Table { shard, pieces: Vec::new(), live: 0 }
     }
 
     pub fn live(&self) -> usize {
@@ -153,16 +156,15 @@ impl Table {
 
     /// Slots ever used: a sweep goes over these.
     pub fn slots(&self) -> usize {
-        self.all.len()
+        self.pieces.len() * PIECE
     }
 
     pub fn open(&mut self, slot: u32, address: IpAddr, now: Mono) -> &mut Connection {
-        let index = slot as usize;
-        while self.all.len() <= index {
-            self.all.push(Connection::free());
+        while self.slots() <= slot as usize {
+            self.pieces.push(std::iter::repeat_with(Connection::free).take(PIECE).collect());
         }
         self.live += 1;
-        let connection = &mut self.all[index];
+        let connection = self.at(slot);
         debug_assert_eq!(connection.phase, Phase::Free, "slot {slot} was given out twice");
         let generation = connection.generation;
         *connection = Connection { generation, phase: Phase::Head, ..Connection::free() };
@@ -180,20 +182,21 @@ impl Table {
 
     /// The slot is free; who had it is never reached through it again.
     pub fn free(&mut self, slot: u32) {
-        let connection = &mut self.all[slot as usize];
+        let connection = self.at(slot);
         if connection.phase != Phase::Free {
-            self.live -= 1;
             let generation = connection.generation.wrapping_add(1);
             *connection = Connection { generation, ..Connection::free() };
+            self.live -= 1;
         }
     }
 
     pub fn at(&mut self, slot: u32) -> &mut Connection {
-        &mut self.all[slot as usize]
+        &mut self.pieces[slot as usize / PIECE][slot as usize % PIECE]
     }
 
     pub fn get(&mut self, slot: u32) -> Option<&mut Connection> {
-        self.all.get_mut(slot as usize).filter(|connection| connection.phase != Phase::Free)
+        let piece = self.pieces.get_mut(slot as usize / PIECE)?;
+        Some(&mut piece[slot as usize % PIECE]).filter(|connection| connection.phase != Phase::Free)
     }
 
     /// The tenant an id means, if it still has the slot.
@@ -202,6 +205,10 @@ impl Table {
     }
 
     pub fn id(&self, slot: u32) -> ConnectionId {
-        ConnectionId { shard: self.shard, slot, generation: self.all[slot as usize].generation }
+        ConnectionId {
+            shard: self.shard,
+            slot,
+            generation: self.pieces[slot as usize / PIECE][slot as usize % PIECE].generation,
+        }
     }
 }

@@ -65,7 +65,12 @@ impl Sweep {
     }
 
     fn pop_connect_due(&mut self, now: Mono) -> Option<Deadline> {
-        self.connects.pop_front_if(|deadline| deadline.at <= now)
+        let due = self.connects.pop_front_if(|deadline| deadline.at <= now);
+        if self.connects.len() * 8 < self.connects.capacity() && self.connects.capacity() > 64 {
+            // After a herd the memory goes too.
+            self.connects.shrink_to(self.connects.len() * 2);
+        }
+        due
     }
 }
 
