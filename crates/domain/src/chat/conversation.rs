@@ -13,6 +13,9 @@ use store::{ConversationRecord, Request};
 use crate::effect::{Answer, Effect, Effects, Refusal, Ticket};
 use crate::input::{Act, Delivery, Input, MembershipEvent, Origin};
 
+/// Own places remembered beyond a device's cursor.
+const OWN_MAX: usize = 1_024;
+
 /// What a rule needs beside the conversation itself.
 pub struct Context<'a> {
     pub hash_key: &'a HashKey,
@@ -572,6 +575,17 @@ impl Member {
 impl Device {
     pub fn new(device: DeviceId, cursor: Seq, marked: bool) -> Self {
         Device { device, cursor, stored: cursor, issued: cursor, marked, own: Vec::new() }
+    }
+
+    /// Remembers a place that the device sent itself. False when too many are remembered already: then it is pushed its own message,
+    /// which it knows by the client id.
+    pub fn pass_over(&mut self, seq: Seq) -> bool {
+        let fits = self.own.len() < OWN_MAX;
+        if fits {
+            self.own.push(seq);
+            self.advance(Seq::ZERO);
+        }
+        fits
     }
 
     /// The device has everything up to `seq`; what follows directly and came from itself it has too.

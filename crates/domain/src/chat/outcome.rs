@@ -9,10 +9,6 @@ use super::conversation::{Barrier, Context, Conversation, Device, InFlight, Memb
 use crate::effect::{Answer, Refusal};
 use crate::input::{Input, MembershipEvent, Origin};
 
-/// Own places remembered beyond a device's cursor. Beyond it the device is sent its own messages again, which it knows by their
-/// client ids.
-const OWN_MAX: usize = 1_024;
-
 impl Conversation {
     /// The answer to the oldest request in flight.
     pub fn handle_stored(&mut self, context: &mut Context<'_>, reply: Reply) {
@@ -65,16 +61,12 @@ impl Conversation {
     ) {
         let (seq, ts) = (entry.seq, entry.ts);
         self.head = seq;
-        if let Some(device) = self.device(from)
-            && device.own.len() < OWN_MAX
-        {
-            device.own.push(seq);
-            device.advance(Seq::ZERO);
-        }
+        // A device of which the news is still on its way here is pushed its own message, since nobody would pass over it.
+        let passes = self.device(from).is_some_and(|device| device.pass_over(seq));
         // It brought marks for every device that was not known to have one.
         let marked = if marks { self.mark_all() } else { Vec::new() };
         context.answer(origin, Answer::Sent { seq, ts, duplicate: false });
-        self.deliver(context, Arc::new(entry), Some(from), marked);
+        self.deliver(context, Arc::new(entry), passes.then_some(from), marked);
     }
 
     fn not_appended(&mut self, context: &mut Context<'_>, origin: Origin, reply: Reply) {
