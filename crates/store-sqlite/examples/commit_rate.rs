@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut store = SqliteStore::open(
         &directory,
         &Options {
-            checkpoint_bytes: std::env::var("CKPT").map_or(16, |x| x.parse().unwrap()) << 20,
+            checkpoint_bytes: std::env::var("CKPT").map_or(64, |x| x.parse().unwrap()) << 20,
             ..Options::default()
         },
     )?;

@@ -12,6 +12,7 @@ use model::{DeviceKey, HashKey};
 use rusqlite::{Connection, OpenFlags, ffi};
 use store::{Engine, Fatal, Reply, Request};
 
+use crate::checkpoint::{Checkpoints, system_error};
 use crate::directory::{self, Lock};
 use crate::execute::Tables;
 use crate::gauges::Gauges;
@@ -25,7 +26,8 @@ use crate::trouble::Trouble;
 pub struct Options {
     /// Bytes of the database kept in memory.
     pub cache_bytes: usize,
-    /// The write-ahead log is copied into the database file whenever it has grown by so much. More makes that rarer and longer.
+    /// The write-ahead log is copied into the database file whenever it has grown by so much. Rows that are written again and again
+    /// before that are copied once, so more is cheaper; it also makes the start after a crash longer (a second for some 500 MiB).
     pub checkpoint_bytes: u64,
     /// Conversations remembered so that a message needs no look-up (about 100 bytes each).
     pub conversations_max: usize,
@@ -37,7 +39,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             cache_bytes: 64 << 20,
-            checkpoint_bytes: 16 << 20,
+            checkpoint_bytes: 64 << 20,
             conversations_max: 1 << 17,
             pages_max: None,
         }
@@ -51,9 +53,7 @@ pub struct SqliteStore {
     state: State,
     hash_key: HashKey,
     file: PathBuf,
-    /// The log is copied when it has so many pages.
-    checkpoint_at: u64,
-    checkpoint_pages: u64,
+    checkpoints: Checkpoints,
     // Declared last: the right to the directory goes after the connection.
     _lock: Lock,
 }
@@ -80,16 +80,21 @@ impl SqliteStore {
         let lock = Lock::take(directory).map_err(|error| OpenError::lock(directory, error))?;
         open::create(directory, schema::VERSION)?;
         let file = directory::database(directory);
-        open::recognise(&file)?;
-        let trouble = |trouble| OpenError::trouble(&file, trouble);
-        let connection = open::connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(trouble)?;
-        set_up(&connection, options).map_err(trouble)?;
+        open::look_at_log(&file)?;
+        let connection = open::connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        set_up(&connection, options).map_err(|trouble| OpenError::trouble(&file, trouble))?;
         open::bring_up_to_date(&connection, &file)?;
-        Self::start(connection, file.clone(), lock, options).map_err(trouble)
+        Self::start(connection, file, lock, options)
     }
 
-    fn start(connection: Connection, file: PathBuf, lock: Lock, options: &Options) -> Result<Self, Trouble> {
-        let hash_key = hash_key(&connection)?;
+    fn start(
+        connection: Connection,
+        file: PathBuf,
+        lock: Lock,
+        options: &Options,
+    ) -> Result<Self, OpenError> {
+        let trouble = |trouble| OpenError::trouble(&file, trouble);
+        let hash_key = hash_key(&connection).map_err(trouble)?;
         let gauges = Arc::new(Gauges::default());
         gauges.opened(fs::metadata(&file).map_or(0, |metadata| metadata.len()));
         // SAFETY: the gauges live in the store, which drops the connection first.
@@ -97,16 +102,16 @@ impl SqliteStore {
             let told = Arc::as_ptr(&gauges).cast_mut().cast();
             ffi::sqlite3_wal_hook(connection.handle(), Some(note_log_pages), told);
         }
-        let prepared = Prepared::new(connection)?;
-        let checkpoint_pages = (options.checkpoint_bytes / PAGE_BYTES as u64).max(1);
+        let prepared = Prepared::new(connection).map_err(trouble)?;
+        let interval = (options.checkpoint_bytes / PAGE_BYTES as u64).max(1);
+        let checkpoints = Checkpoints::start(&file, interval)?;
         Ok(SqliteStore {
             tables: Tables::new(prepared, hash_key, options.conversations_max),
             gauges,
             state: State::Between,
             hash_key,
             file,
-            checkpoint_at: checkpoint_pages,
-            checkpoint_pages,
+            checkpoints,
             _lock: lock,
         })
     }
@@ -152,42 +157,20 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Copies the write-ahead log into the database file when it has grown long.
-    ///
-    /// SQLite would do so by itself after a commit, and would not say when a sync fails in it; that must end the process (S1).
-    fn checkpoint_if_due(&mut self) -> Result<(), Trouble> {
-        if self.gauges.log_pages() < self.checkpoint_at {
-            return Ok(());
-        }
+    /// Keeps the write-ahead log from growing for ever.
+    fn checkpoint(&mut self) -> Result<(), Trouble> {
         let began = Instant::now();
-        let copied: Result<(u64, u64), Trouble> = self
-            .tables
-            .statements()
-            .checkpoint
-            .query_row((), |row| Ok((row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64)))
-            .map_err(|error| self.tried(error.into()));
-        match copied {
-            // The next commit starts the log anew.
-            Ok((pages, copied)) if pages == copied => self.checkpoint_at = self.checkpoint_pages,
-            // Somebody still reads an older state (a backup, a check): go on and try again later.
-            Ok((pages, _)) => self.checkpoint_at = pages + self.checkpoint_pages,
-            Err(trouble) if trouble.is_no_room() => self.checkpoint_at += self.checkpoint_pages,
-            Err(trouble) => return Err(trouble),
+        let (statements, connection) = self.tables.prepared.parts();
+        let log_pages = self.gauges.log_pages();
+        if self.checkpoints.advance(log_pages, &mut statements.copy_log, connection)? {
+            let database_bytes = fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
+            self.gauges.checkpointed(began.elapsed(), database_bytes);
         }
-        let database_bytes = fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
-        self.gauges.checkpointed(began.elapsed(), database_bytes);
         Ok(())
     }
 
-    /// Adds what the system said to what SQLite said.
     fn tried(&self, trouble: Trouble) -> Trouble {
-        match trouble {
-            // SAFETY: the handle is open.
-            Trouble::Sqlite(error, _) => Trouble::Sqlite(error, unsafe {
-                ffi::sqlite3_system_errno(self.tables.prepared.connection().handle())
-            }),
-            damaged @ Trouble::Damaged(_) => damaged,
-        }
+        system_error(trouble, self.tables.prepared.connection())
     }
 
     /// Remembers that nothing may be acknowledged any more.
@@ -211,6 +194,10 @@ impl SqliteStore {
 impl Engine for SqliteStore {
     fn commit(&mut self, batch: &[Request], replies: &mut Vec<Reply>) -> Result<(), Fatal> {
         self.enter().map_err(|trouble| self.fail(trouble))?;
+        let writes = batch.iter().any(Request::writes);
+        if writes {
+            self.checkpoint().map_err(|trouble| self.fail(trouble))?;
+        }
         let (first, began) = (replies.len(), Instant::now());
         if let Err(trouble) = self.run(batch, replies) {
             let trouble = self.tried(trouble);
@@ -221,9 +208,8 @@ impl Engine for SqliteStore {
             self.roll_back()
                 .and_then(|()| self.refuse(batch, replies))
                 .map_err(|trouble| self.fail(trouble))?;
-        } else if batch.iter().any(Request::writes) {
+        } else if writes {
             self.gauges.committed(began.elapsed());
-            self.checkpoint_if_due().map_err(|trouble| self.fail(trouble))?;
         }
         self.state = State::Between;
         Ok(())
@@ -249,6 +235,7 @@ impl Drop for SqliteStore {
     /// Leaves a database without a log, so that the next start has nothing to recover. Not after something fatal: the log must be left
     /// as the failure left it. What goes wrong here loses nothing, the log is still there.
     fn drop(&mut self) {
+        self.checkpoints.stop();
         if self.state == State::Failed || self.roll_back().is_err() {
             return;
         }

@@ -22,9 +22,9 @@ pub struct Numbers {
     pub commits: u64,
     /// How long the last of them took, the sync included.
     pub commit: Duration,
-    /// How often the write-ahead log was copied into the database file.
+    /// How often all of the write-ahead log was copied into the database file.
     pub checkpoints: u64,
-    /// How long the store thread was held up by the last of them.
+    /// How long the last of them held up the store's thread.
     pub checkpoint: Duration,
     /// Pages in the write-ahead log.
     pub log_pages: u64,

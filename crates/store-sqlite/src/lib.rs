@@ -3,12 +3,16 @@
 //! Owns the data directory, the schema and its versions, and what is done when the disk refuses. Deliberately knows
 //! nothing of the rules: it carries out requests of `store` and answers them.
 
+mod backup;
+mod check;
+mod checkpoint;
 mod checksum;
 mod directory;
 mod engine;
 mod execute;
 mod gauges;
 mod log_buffer;
+mod log_check;
 mod moves;
 mod open;
 mod read;
@@ -19,6 +23,8 @@ mod statements;
 mod trouble;
 mod vfs;
 
+pub use backup::{BackupError, Progress, backup};
+pub use check::{CheckReport, FINDINGS_MAX, check};
 pub use engine::{Options, SqliteStore};
 pub use gauges::{Gauges, Numbers};
 pub use open::OpenError;

@@ -4,18 +4,17 @@
 //! no request.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{error, fmt};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, ffi};
 
-use crate::checksum::CHECKSUM_BYTES;
 use crate::directory::{self, LockError};
 use crate::trouble::Trouble;
-use crate::{schema, vfs};
+use crate::{log_check, schema, vfs};
 
 /// Why a data directory cannot be used.
 #[derive(Debug)]
@@ -148,9 +147,8 @@ pub(crate) fn create(directory: &Path, version: u32) -> Result<(), OpenError> {
             _ => {}
         }
     }
+    let connection = connect(&unfinished, OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let build = || -> Result<(), Trouble> {
-        let connection =
-            connect(&unfinished, OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         schema::begin(&connection)?;
         schema::migrate(&connection, version)?;
         connection.close().map_err(|(_, error)| error.into())
@@ -160,39 +158,48 @@ pub(crate) fn create(directory: &Path, version: u32) -> Result<(), OpenError> {
     directory::sync(directory).map_err(io_error)
 }
 
-/// Looks at the first bytes of a file, as SQLite's file format describes them, before SQLite does, which would take the missing checksums
-/// of somebody else's database for damage.
-pub(crate) fn recognise(file: &Path) -> Result<(), OpenError> {
-    let mut header = [0_u8; 100];
-    let read = File::open(file).and_then(|mut file| file.read_exact(&mut header));
-    match read {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(OpenError::Missing { file: file.to_path_buf() });
-        }
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            return Err(OpenError::NotOurs { file: file.to_path_buf() });
-        }
+/// Refuses a database whose write-ahead log is broken in the middle: SQLite would take it up to there and forget the rest.
+pub(crate) fn look_at_log(file: &Path) -> Result<(), OpenError> {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    let found = match File::open(Path::new(&log)).and_then(log_check::look) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => {
-            return Err(OpenError::Database { file: file.to_path_buf(), source: Box::new(error) });
+            return Err(OpenError::Database { file: PathBuf::from(log), source: Box::new(error) });
         }
-    }
-    let number = |at: usize| u32::from_be_bytes(header[at..at + 4].try_into().expect("four bytes"));
-    if number(68) != schema::APPLICATION_ID {
-        return Err(OpenError::NotOurs { file: file.to_path_buf() });
-    }
-    if !header.starts_with(b"SQLite format 3\0") || usize::from(header[20]) != CHECKSUM_BYTES {
-        let what = Trouble::damaged("its header is not what throng wrote");
-        return Err(OpenError::trouble(file, what));
+        Ok(found) => found,
+    };
+    if found.is_damaged() {
+        let what = format!(
+            "frame {} of the write-ahead log does not hold, and {} commits follow it",
+            found.whole + 1,
+            found.commits_after
+        );
+        return Err(OpenError::trouble(Path::new(&log), Trouble::damaged(what)));
     }
     Ok(())
 }
 
 /// Opens a file through the checking layer, with what every connection needs.
-pub(crate) fn connect(file: &Path, flags: OpenFlags) -> Result<Connection, Trouble> {
+pub(crate) fn connect(file: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
     vfs::register();
-    let connection =
-        Connection::open_with_flags_and_vfs(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, vfs::VFS)?;
+    if !flags.contains(OpenFlags::SQLITE_OPEN_CREATE) && !file.exists() {
+        return Err(OpenError::Missing { file: file.to_path_buf() });
+    }
+    let opened = Connection::open_with_flags_and_vfs(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, vfs::VFS);
+    let connection = match opened {
+        Ok(connection) => connection,
+        // The layer looked at the header and does not know it.
+        Err(rusqlite::Error::SqliteFailure(failure, _)) if failure.extended_code == ffi::SQLITE_NOTADB => {
+            return Err(OpenError::NotOurs { file: file.to_path_buf() });
+        }
+        Err(error) => return Err(OpenError::trouble(file, error.into())),
+    };
+    set_up(&connection).map_err(|error| OpenError::trouble(file, error.into()))?;
+    Ok(connection)
+}
+
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_WAIT)?;
     // Every commit is synced before anybody hears of it; `LogBuffer` relies on it too.
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -205,8 +212,7 @@ pub(crate) fn connect(file: &Path, flags: OpenFlags) -> Result<Connection, Troub
     connection.pragma_update(None, "foreign_keys", false)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     // A mapped file turns a read error into a signal, and would pass the checksums by.
-    connection.pragma_update(None, "mmap_size", 0)?;
-    Ok(connection)
+    connection.pragma_update(None, "mmap_size", 0)
 }
 
 /// How long to wait for a lock that somebody else's tool holds on the file.

@@ -126,7 +126,7 @@ pub(crate) fn id(row: &Row<'_>, column: usize) -> Result<[u8; 16], Trouble> {
     bytes.try_into().map_err(|_| Trouble::damaged(format!("an id of {} bytes", bytes.len())))
 }
 
-fn bytes<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], Trouble> {
+pub(crate) fn bytes<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], Trouble> {
     match row.get_ref(column)? {
         ValueRef::Blob(bytes) => Ok(bytes),
         other => Err(Trouble::damaged(format!("{} where bytes belong", other.data_type()))),

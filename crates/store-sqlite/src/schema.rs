@@ -123,6 +123,21 @@ pub(crate) fn begin(connection: &Connection) -> Result<(), Trouble> {
     Ok(())
 }
 
+/// The page size in the first bytes of a database file, as SQLite's file format describes them, or the code of SQLite that says what is
+/// wrong: `SQLITE_NOTADB` when it is not ours, `SQLITE_CORRUPT` when it was.
+pub(crate) fn recognise(header: &[u8; 100]) -> Result<i32, i32> {
+    if header[68..72] != APPLICATION_ID.to_be_bytes() {
+        return Err(ffi::SQLITE_NOTADB);
+    }
+    if !header.starts_with(b"SQLite format 3\0") || usize::from(header[20]) != CHECKSUM_BYTES {
+        return Err(ffi::SQLITE_CORRUPT);
+    }
+    match u16::from_be_bytes([header[16], header[17]]) {
+        1 => Ok(65_536),
+        bytes => Ok(i32::from(bytes)),
+    }
+}
+
 /// The version a file has.
 pub(crate) fn version(connection: &Connection) -> Result<u32, Trouble> {
     Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)

@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 
 use rusqlite::{Connection, PrepFlags, Statement};
 
+use crate::checkpoint::COPY;
 use crate::trouble::Trouble;
 
 macro_rules! statements {
@@ -29,8 +30,7 @@ statements! {
     begin = "BEGIN DEFERRED";
     commit = "COMMIT";
     roll_back = "ROLLBACK";
-    /// Syncs the log, copies what is in it into the database file, syncs that. Never waits for readers.
-    checkpoint = "PRAGMA wal_checkpoint(PASSIVE)";
+    copy_log = COPY;
 
     conversation = "SELECT number, kind, trimmed, head FROM heads WHERE id = ?1";
     create_conversation = "INSERT INTO conversations (id, kind, trimmed) VALUES (?1, ?2, 0)";
@@ -114,6 +114,12 @@ impl Prepared {
     pub(crate) fn connection(&self) -> &Connection {
         // SAFETY: it lives as long as `self`, and is only ever borrowed shared.
         unsafe { self.connection.as_ref() }
+    }
+
+    /// Both of them.
+    pub(crate) fn parts(&mut self) -> (&mut Statements<'static>, &Connection) {
+        // SAFETY: as in `connection`.
+        (&mut self.statements, unsafe { self.connection.as_ref() })
     }
 
     /// The statements; not to be kept longer than the borrow.

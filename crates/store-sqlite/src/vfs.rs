@@ -8,15 +8,17 @@
 //!
 //! Deliberately knows nothing of what is in a page.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
-use std::ptr;
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::{fs, ptr};
 
 use rusqlite::ffi;
 
 use crate::checksum;
 use crate::log_buffer::LogBuffer;
-use crate::schema::PAGE_BYTES;
+use crate::schema::{self, PAGE_BYTES};
 
 /// The name under which SQLite knows this layer.
 pub(crate) const VFS: &CStr = c"throng";
@@ -28,7 +30,17 @@ struct File {
     /// Of a database file; 0 for a log, whose pages carry no checksum of ours.
     page_bytes: c_int,
     /// Of a log; null for a database file.
-    buffer: *mut LogBuffer,
+    log: *mut Log,
+}
+
+/// What this layer keeps for a write-ahead log.
+struct Log {
+    buffer: LogBuffer,
+    /// The same file once more, to sync what is in it without what is known about it (`fdatasync`): the log is written over and
+    /// over in place, and SQLite, as it is usually compiled, would make the file system write its modification time too. No
+    /// locks are on this file that closing it could lose. None until SQLite's first sync, which makes the file's name durable.
+    again: Option<fs::File>,
+    path: PathBuf,
 }
 
 /// Room for [`File`] that keeps the record behind it aligned.
@@ -38,6 +50,10 @@ const FILE_BYTES: usize = size_of::<File>().next_multiple_of(16);
 pub(crate) fn register() {
     static REGISTERED: OnceLock<()> = OnceLock::new();
     REGISTERED.get_or_init(|| {
+        // Counting every allocation under a lock is of no use here. It may only be turned off before anything else was asked of SQLite,
+        // and is left on if something was.
+        // SAFETY: the argument is what this option takes.
+        let _ = unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0 as c_int) };
         // SAFETY: the default layer exists for as long as the process does; the new one is leaked and does too.
         unsafe {
             let below = ffi::sqlite3_vfs_find(ptr::null());
@@ -90,11 +106,17 @@ unsafe extern "C" fn open(
         }
         (*file).pMethods = ptr::null();
         let real = real(file);
-        let code = open(below, name, real, flags, flags_out);
+        let mut code = open(below, name, real, flags, flags_out);
+        let ours = &mut *file.cast::<File>();
+        if code == ffi::SQLITE_OK && is_database {
+            match page_bytes(real) {
+                Ok(page_bytes) => ours.page_bytes = page_bytes,
+                Err(refused) => code = refused,
+            }
+        }
         if code == ffi::SQLITE_OK {
-            let ours = &mut *file.cast::<File>();
-            ours.page_bytes = if is_database { page_bytes(real) } else { 0 };
-            ours.buffer = if is_log { Box::into_raw(Box::default()) } else { ptr::null_mut() };
+            ours.page_bytes = if is_database { ours.page_bytes } else { 0 };
+            ours.log = if is_log { Box::into_raw(Box::new(Log::new(name))) } else { ptr::null_mut() };
             (*file).pMethods = &METHODS;
         } else if !(*real).pMethods.is_null() {
             ((*(*real).pMethods).xClose.expect("every file can be closed"))(real);
@@ -103,18 +125,34 @@ unsafe extern "C" fn open(
     }
 }
 
-/// The page size a file says it has (bytes 16 and 17 of its header, big-endian, 1 for 65536), or ours when it is empty.
-unsafe fn page_bytes(real: *mut ffi::sqlite3_file) -> c_int {
+impl Log {
+    unsafe fn new(name: ffi::sqlite3_filename) -> Log {
+        // SAFETY: SQLite names the files it keeps with a C string.
+        let name = unsafe { CStr::from_ptr(name) };
+        Log {
+            buffer: LogBuffer::default(),
+            again: None,
+            path: PathBuf::from(OsStr::from_bytes(name.to_bytes())),
+        }
+    }
+}
+
+/// The page size of a database file as its header says, or ours when the file is empty. Refuses what is not ours, before the missing
+/// checksums of somebody else's database are taken for damage. It is done here because elsewhere it would take another descriptor, and
+/// closing that would give up SQLite's locks on the file.
+unsafe fn page_bytes(real: *mut ffi::sqlite3_file) -> Result<c_int, c_int> {
     let mut header = [0_u8; 100];
     // SAFETY: the file is open and the buffer as long as is said.
     let code = unsafe {
         let read = (*(*real).pMethods).xRead.expect("every file can be read");
         read(real, header.as_mut_ptr().cast(), header.len() as c_int, 0)
     };
-    match u16::from_be_bytes([header[16], header[17]]) {
-        _ if code != ffi::SQLITE_OK => PAGE_BYTES,
-        1 => 65_536,
-        bytes => c_int::from(bytes),
+    match code {
+        ffi::SQLITE_OK => schema::recognise(&header),
+        // What is missing was filled with zeros.
+        ffi::SQLITE_IOERR_SHORT_READ if header == [0; 100] => Ok(PAGE_BYTES),
+        ffi::SQLITE_IOERR_SHORT_READ => Err(ffi::SQLITE_NOTADB),
+        code => Err(code),
     }
 }
 
@@ -177,8 +215,8 @@ unsafe fn write_through(
 unsafe fn flush(file: *mut ffi::sqlite3_file) -> Result<(), c_int> {
     // SAFETY: `open` made it a `File`, and its buffer lives until `close`; SQLite uses a file from one thread at a time.
     unsafe {
-        match (*file.cast::<File>()).buffer.as_mut() {
-            Some(buffer) => buffer.flush(|bytes, offset| write_through(file, bytes, offset)),
+        match (*file.cast::<File>()).log.as_mut() {
+            Some(log) => log.buffer.flush(|bytes, offset| write_through(file, bytes, offset)),
             None => Ok(()),
         }
     }
@@ -221,8 +259,8 @@ unsafe extern "C" fn write(
             checksum::seal(page, offset as u64);
         }
         let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), length as usize);
-        match (*file.cast::<File>()).buffer.as_mut() {
-            Some(buffer) => buffer.put(bytes, offset, |bytes, offset| write_through(file, bytes, offset)),
+        match (*file.cast::<File>()).log.as_mut() {
+            Some(log) => log.buffer.put(bytes, offset, |bytes, offset| write_through(file, bytes, offset)),
             None => write_through(file, bytes, offset),
         }
     };
@@ -239,8 +277,19 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
         if faults::sync_fails() {
             return ffi::SQLITE_IOERR_FSYNC;
         }
+        let log = (*file.cast::<File>()).log.as_mut();
+        if let Some(Log { again: Some(again), .. }) = &log {
+            return match rustix::fs::fdatasync(again) {
+                Ok(()) => ffi::SQLITE_OK,
+                Err(_) => ffi::SQLITE_IOERR_FSYNC,
+            };
+        }
         let real = real(file);
-        ((*(*real).pMethods).xSync.expect("every file can be synced"))(real, flags)
+        let code = ((*(*real).pMethods).xSync.expect("every file can be synced"))(real, flags);
+        if let (ffi::SQLITE_OK, Some(log)) = (code, log) {
+            log.again = fs::OpenOptions::new().write(true).open(&log.path).ok();
+        }
+        code
     }
 }
 
@@ -249,9 +298,9 @@ unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     unsafe {
         // What was not synced was not committed, so nobody misses it.
         let _ = flush(file);
-        let buffer = (*file.cast::<File>()).buffer;
-        if !buffer.is_null() {
-            drop(Box::from_raw(buffer));
+        let log = (*file.cast::<File>()).log;
+        if !log.is_null() {
+            drop(Box::from_raw(log));
         }
         let real = real(file);
         ((*(*real).pMethods).xClose.expect("every file can be closed"))(real)
@@ -296,28 +345,69 @@ pass_on!(shm_lock, xShmLock, (offset: c_int, count: c_int, flags: c_int) -> c_in
 pass_on!(shm_barrier, xShmBarrier, () -> ());
 pass_on!(shm_unmap, xShmUnmap, (delete: c_int) -> c_int);
 
-/// Failures of the disk for the tests of this crate; each thread has its own disk.
+/// Failures of the disk for the tests of this crate. There is one disk, so a test that opens a database takes it first.
 #[cfg(test)]
 pub(crate) mod faults {
-    use std::cell::Cell;
     use std::ffi::c_int;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    thread_local! {
-        /// How many syncs of database files and logs go well before one fails.
-        pub(crate) static SYNCS: Cell<Option<u32>> = const { Cell::new(None) };
-        /// How many writes into them go well, and with which code all later ones fail.
-        pub(crate) static WRITES: Cell<Option<(u32, c_int)>> = const { Cell::new(None) };
+    static DISK: Mutex<()> = Mutex::new(());
+    static PLAN: Mutex<Plan> = Mutex::new(Plan { syncs: None, writes: None });
+
+    /// How many calls go well before one fails, or all later ones with a code.
+    #[derive(Clone, Copy)]
+    struct Plan {
+        syncs: Option<u32>,
+        writes: Option<(u32, c_int)>,
+    }
+
+    /// A disk of one's own.
+    pub(crate) struct Disk {
+        _alone: MutexGuard<'static, ()>,
+    }
+
+    impl Disk {
+        pub(crate) fn take() -> Disk {
+            let disk = Disk { _alone: DISK.lock().unwrap_or_else(PoisonError::into_inner) };
+            disk.works();
+            disk
+        }
+
+        pub(crate) fn works(&self) {
+            set(Plan { syncs: None, writes: None });
+        }
+
+        /// After so many syncs of database files and logs one fails; later ones succeed, as they do on Linux.
+        pub(crate) fn fails_to_sync_after(&self, syncs: u32) {
+            set(Plan { syncs: Some(syncs), writes: None });
+        }
+
+        /// After so many writes into database files and logs all fail, with a code of SQLite.
+        pub(crate) fn fails_to_write_after(&self, writes: u32, code: c_int) {
+            set(Plan { syncs: None, writes: Some((writes, code)) });
+        }
+
+        /// Whether the sync that was to fail has failed.
+        pub(crate) fn has_failed_to_sync(&self) -> bool {
+            PLAN.lock().unwrap_or_else(PoisonError::into_inner).syncs.is_none()
+        }
+    }
+
+    fn set(plan: Plan) {
+        *PLAN.lock().unwrap_or_else(PoisonError::into_inner) = plan;
     }
 
     pub(super) fn sync_fails() -> bool {
-        let left = SYNCS.get();
-        SYNCS.set(left.and_then(|left| left.checked_sub(1)));
+        let mut plan = PLAN.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = plan.syncs;
+        plan.syncs = left.and_then(|left| left.checked_sub(1));
         left == Some(0)
     }
 
     pub(super) fn write_fails() -> Option<c_int> {
-        let (left, code) = WRITES.get()?;
-        WRITES.set(Some((left.saturating_sub(1), code)));
+        let mut plan = PLAN.lock().unwrap_or_else(PoisonError::into_inner);
+        let (left, code) = plan.writes?;
+        plan.writes = Some((left.saturating_sub(1), code));
         (left == 0).then_some(code)
     }
 }

@@ -1,0 +1,169 @@
+//! Whether a write-ahead log ends where writing ended.
+//!
+//! SQLite takes a log up to the first frame whose checksum does not hold, and takes what follows for the end of an interrupted write. After a power
+//! loss it is that. But a frame that was damaged later, in the middle, would silently undo every commit from there on (S2). The
+//! two are told apart by what follows: a commit is synced before the next one is begun, so frames of later commits after a
+//! broken frame mean that the broken one had been whole.
+//!
+//! Owns reading the log's format (<https://www.sqlite.org/fileformat2.html>, section 4); deliberately changes nothing. What it
+//! cannot tell is damage in the last two commits.
+
+use std::io::{self, BufReader, Read};
+
+/// What a log holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Found {
+    /// Frames up to the last that holds.
+    pub whole: u64,
+    /// Ends of commits among the frames after the first that does not.
+    pub commits_after: u64,
+}
+
+impl Found {
+    /// Whether something is missing that was there.
+    ///
+    /// One commit may be an interrupted write whose pieces reached the disk out of order; a second one began after the first
+    /// was synced. Frames that a full disk made SQLite give up hold no commit.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.commits_after >= 2
+    }
+}
+
+/// Reads a whole log.
+pub(crate) fn look(log: impl Read) -> io::Result<Found> {
+    let mut log = BufReader::with_capacity(1 << 20, log);
+    let mut found = Found::default();
+    let mut header = [0_u8; 32];
+    if !fill(&mut log, &mut header)? {
+        return Ok(found);
+    }
+    let Some(mut sum) = Sum::begin(&header) else { return Ok(found) };
+    let page_bytes = word(&header, 8) as usize;
+    if !page_bytes.is_power_of_two() || !(512..=65_536).contains(&page_bytes) {
+        return Ok(found);
+    }
+    let mut frame = vec![0; 24 + page_bytes];
+    let mut broken = false;
+    while fill(&mut log, &mut frame)? {
+        // Frames of earlier rounds through the file bear other salts.
+        let ours = frame[8..16] == header[16..24];
+        if !broken {
+            broken = !ours || !sum.next(&frame);
+        }
+        match (broken, ours && word(&frame, 4) != 0) {
+            (false, _) => found.whole += 1,
+            (true, true) => found.commits_after += 1,
+            (true, false) => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Fills a buffer; false when the file ends before.
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    match from.read_exact(buffer) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+/// The running checksum of a log: each frame's includes all before it.
+struct Sum {
+    big_endian: bool,
+    first: u32,
+    second: u32,
+}
+
+impl Sum {
+    /// None when the log's header does not hold: then it holds nothing, as after a crash right after it was begun.
+    fn begin(header: &[u8; 32]) -> Option<Sum> {
+        let big_endian = match word(header, 0) {
+            0x377f_0682 => false,
+            0x377f_0683 => true,
+            _ => return None,
+        };
+        let mut sum = Sum { big_endian, first: 0, second: 0 };
+        sum.add(&header[..24]);
+        (sum.first == word(header, 24) && sum.second == word(header, 28)).then_some(sum)
+    }
+
+    /// Goes on over a frame; whether it holds.
+    fn next(&mut self, frame: &[u8]) -> bool {
+        self.add(&frame[..8]);
+        self.add(&frame[24..]);
+        self.first == word(frame, 16) && self.second == word(frame, 20)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for pair in bytes.chunks_exact(8) {
+            let read = |at: usize| {
+                let word: [u8; 4] = pair[at..at + 4].try_into().expect("four bytes");
+                if self.big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
+            };
+            let (left, right) = (read(0), read(4));
+            self.first = self.first.wrapping_add(left).wrapping_add(self.second);
+            self.second = self.second.wrapping_add(right).wrapping_add(self.first);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    /// A log of so many commits as SQLite itself writes it, and how many frames it has.
+    fn log(commits: u32) -> (Vec<u8>, u64) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let file = directory.path().join("a.db");
+        let connection = Connection::open(&file).expect("a database");
+        connection
+            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a);")
+            .expect("a table");
+        for number in 1..commits {
+            connection.execute("INSERT INTO t VALUES (?1)", (number,)).expect("a row");
+        }
+        let log = std::fs::read(directory.path().join("a.db-wal")).expect("a log");
+        let frames = (log.len() - 32) / (4096 + 24);
+        (log, frames as u64)
+    }
+
+    fn found(log: &[u8]) -> Found {
+        look(log).expect("memory can be read")
+    }
+
+    #[test]
+    fn a_log_of_sqlite_is_whole() {
+        let (log, frames) = log(5);
+        assert!(frames >= 5);
+        assert_eq!(found(&log), Found { whole: frames, commits_after: 0 });
+        assert_eq!(found(&[]), Found::default());
+    }
+
+    #[test]
+    fn a_log_cut_off_anywhere_is_not_damaged() {
+        let (log, _) = log(4);
+        for length in (0..log.len()).step_by(101) {
+            assert!(!found(&log[..length]).is_damaged(), "cut to {length}");
+        }
+    }
+
+    #[test]
+    fn a_byte_changed_in_the_middle_is_damage_and_at_the_end_an_interrupted_write() {
+        let (log, frames) = log(6);
+        let at = |frame: u64| 32 + frame as usize * (4096 + 24) + 2000;
+        for frame in 0..frames {
+            let mut log = log.clone();
+            log[at(frame)] ^= 1;
+            let found = found(&log);
+            assert_eq!(found.whole, frame);
+            assert_eq!(found.is_damaged(), frame <= frames - 2, "frame {frame} of {frames}");
+        }
+    }
+}
