@@ -197,7 +197,7 @@ pub enum Push {
 pub enum CloseCause {
     /// The same device has a newer connection.
     Replaced,
-    /// The session could not be made; says why.
+    /// The session could not be made, or cannot go on; says why.
     Refused(Refusal),
 }
 

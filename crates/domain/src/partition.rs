@@ -5,7 +5,7 @@ use model::{DeviceKey, HashKey, Mono, Now};
 use store::{Reply, Request};
 
 use crate::chat::Chat;
-use crate::effect::{Answer, Effect, Effects, Push, Refusal, Ticket};
+use crate::effect::{Answer, CloseCause, Effect, Effects, Push, Refusal, Ticket};
 use crate::input::{Input, Origin};
 use crate::sessions::Sessions;
 
@@ -133,8 +133,11 @@ impl Partition {
             (Ticket::Conversations(origin), _) => {
                 answer(origin, Err(Refusal::Internal("the store gave an answer to another question")), out);
             }
-            (Ticket::Pending { .. } | Ticket::Page { .. }, _) => {
-                debug_assert!(false, "the store gave an answer to another question")
+            // The session would wait for ever. A new one begins from the cursors.
+            (Ticket::Pending { connection, device } | Ticket::Page { connection, device, .. }, _) => {
+                self.sessions.disconnect(connection, device);
+                let why = Refusal::Internal("what is pending could not be read");
+                out.push(Effect::Close { connection, cause: CloseCause::Refused(why) });
             }
         }
     }

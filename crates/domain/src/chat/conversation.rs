@@ -477,7 +477,9 @@ impl Conversation {
             return;
         }
         let Some(member) = self.member(key.user) else { return };
-        let (delivered, read) = (member.delivered(), member.read);
+        let delivered = member.delivered();
+        // A read mark may be stored though the acknowledgement before it met a full disk, or was for the user's own message.
+        let read = member.read.min(delivered);
         for route in &self.routes {
             let (conversation, users) = (context.id, Arc::clone(&route.users));
             let input = Input::Receipt { conversation, user: key.user, delivered, read, users, except: key };
