@@ -10,7 +10,7 @@ mod hearing;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use model::{ClientId, ConversationId, DeviceKey, HashKey, Mono, Now, Payload, Seq, Wall};
-use protocol::Encoding;
+use protocol::{CloseCode, Encoding};
 use store::MemoryStore;
 use websocket::Pool;
 
@@ -194,7 +194,7 @@ impl Client {
     pub fn step(&mut self, around: &mut Around<'_>) -> Checked {
         let mut older = std::mem::take(&mut self.older);
         for mut link in older.drain(..) {
-            if self.listen(&mut link, around)? {
+            if self.listen(&mut link, false, around)? {
                 self.older.push(link);
             }
         }
@@ -205,7 +205,7 @@ impl Client {
                 }
             }
             Some(mut link) => {
-                if !self.listen(&mut link, around)? {
+                if !self.listen(&mut link, true, around)? {
                     self.lost(around);
                 } else if let Some(link) = self.act(link, around) {
                     self.link = Some(link);
@@ -275,7 +275,12 @@ impl Client {
     }
 
     /// Reads what has come over a link and takes it in. False when the link is over.
-    fn listen(&mut self, link: &mut Link<Want>, around: &mut Around<'_>) -> Result<bool, crate::violation::Violation> {
+    fn listen(
+        &mut self,
+        link: &mut Link<Want>,
+        newest: bool,
+        around: &mut Around<'_>,
+    ) -> Result<bool, crate::violation::Violation> {
         let Some(wire) = around.wires.get(link.wire) else { return Ok(false) };
         if !around.calm && link.stalled_until > around.now.mono {
             return Ok(true);
@@ -294,6 +299,9 @@ impl Client {
         for what in heard {
             ended |= matches!(what, Heard::Closed(_) | Heard::Refused(_));
             self.hear(link, what, around)?;
+            if newest && link.farewell == Some(CloseCode::Replaced) && !ended {
+                around.coverage.count(Seen::NewestReplaced);
+            }
         }
         if over || ended {
             if let Some(wire) = around.wires.get(link.wire) {

@@ -186,7 +186,8 @@ impl Client {
     /// Sends what waits in the outbox.
     fn send_waiting(&mut self, link: &mut Link<Want>, around: &mut Around<'_>) {
         let under_way = self.outbox.iter().filter(|outgoing| outgoing.under_way).count();
-        let room = self.habits.outstanding_max.saturating_sub(under_way);
+        let outstanding_max = if around.calm { 1_000 } else { self.habits.outstanding_max };
+        let room = outstanding_max.saturating_sub(under_way);
         let now = around.now.mono;
         let waiting = self.outbox.iter_mut().filter(|outgoing| !outgoing.under_way && outgoing.not_before <= now);
         for outgoing in waiting.take(room.min(40)) {

@@ -62,7 +62,6 @@ impl Client {
                     CloseCode::SlowConsumer => around.coverage.count(Seen::SlowConsumers),
                     CloseCode::NoPong => around.coverage.count(Seen::NoPong),
                     CloseCode::Unauthorised => around.coverage.count(Seen::TokenExpired),
-                    CloseCode::Replaced if self.older.is_empty() => around.coverage.count(Seen::NewestReplaced),
                     CloseCode::ProtocolError
                     | CloseCode::UnsupportedData | CloseCode::InvalidData | CloseCode::BadMessage => {
                         return broken("protocol", format!("{who} is closed with {}", code.name()));
