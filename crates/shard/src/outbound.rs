@@ -174,6 +174,9 @@ impl Core {
             CloseCause::Replaced => {
                 self.close(slot, CloseCode::Replaced, "the same device has connected again")
             }
+            CloseCause::Refused(why @ domain::Refusal::Internal(_)) => {
+                self.close(slot, CloseCode::Internal, &why.to_string())
+            }
             CloseCause::Refused(why) => self.close(slot, CloseCode::Overloaded, &why.to_string()),
         }
     }
