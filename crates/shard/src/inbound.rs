@@ -369,7 +369,8 @@ impl Core {
         if ahead > ahead_max.saturating_mul(2) && connection.phase != Phase::Closing {
             self.close(slot, CloseCode::RateLimited, "far too many commands in too short a time");
         }
-        Err(model::Span(u64::from(ahead - ahead_max)))
+        // The next one has to fit as well.
+        Err(model::Span(u64::from(ahead + interval - ahead_max)))
     }
 
     fn closed_by_peer(&mut self, slot: u32, code: Option<u16>) {
