@@ -1,0 +1,12 @@
+//! Whole shards at the protocol's boundary: bytes of clients go in and bytes for clients come out, as `docs/protocol.md` says.
+
+mod client;
+mod names;
+mod script;
+mod wire;
+mod world;
+
+mod closes;
+mod errors;
+mod pushes;
+mod verbs;
