@@ -83,6 +83,9 @@ pub fn backup(
         return Err(exists());
     }
     let database = directory::database(data_directory);
+    if database.exists() {
+        open::look_at_log_unless_served(data_directory).map_err(BackupError::Source)?;
+    }
     let source = open_source(&database)?;
     let unfinished = unfinished(file);
     // An earlier backup that was interrupted; nobody else writes this name.

@@ -51,7 +51,15 @@ impl CheckReport {
 /// Looks through the database of a data directory, or through a database file such as a backup. Changes nothing. An error means that it could not
 /// be looked through at all; damage is a finding.
 pub fn check(path: &Path) -> Result<CheckReport, OpenError> {
-    let file = if path.is_dir() { directory::database(path) } else { path.to_path_buf() };
+    let is_directory = path.is_dir();
+    let file = if is_directory { directory::database(path) } else { path.to_path_buf() };
+    let mut report = CheckReport::default();
+    if is_directory && file.exists() {
+        match open::look_at_log_unless_served(path) {
+            Err(OpenError::Damaged { source, .. }) => report.find(source),
+            other => other?,
+        }
+    }
     let trouble = |trouble| OpenError::trouble(&file, trouble);
     let connection = open::connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.pragma_update(None, "query_only", true).map_err(|error| trouble(error.into()))?;
@@ -59,7 +67,6 @@ pub fn check(path: &Path) -> Result<CheckReport, OpenError> {
     if found > schema::VERSION {
         return Err(OpenError::Newer { file: file.clone(), found, known: schema::VERSION });
     }
-    let mut report = CheckReport::default();
     for look in [pages, logs, rows, client_ids] {
         match look(&connection, &mut report) {
             Ok(()) => {}
@@ -236,4 +243,103 @@ fn wrong_with_client_id(row: &rusqlite::Row<'_>) -> Result<Option<&'static str>,
         && row.get_ref(9)? == row.get_ref(0)?
         && digest(ConversationId(id), rows::bytes(row, 10)?) == rows::id(row, 4)?;
     Ok((!same).then_some("it leads to another message"))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{ClientId, ConversationKind, DeviceId, DeviceKey, Payload, UserId, Wall};
+    use store::{Engine, Request};
+
+    use super::*;
+    use crate::vfs::faults::Disk;
+    use crate::{Options, SqliteStore};
+
+    fn filled() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut store = SqliteStore::open(directory.path(), &Options::default()).expect("an open store");
+        let (sender, receiver) = (UserId([1; 16]), UserId([2; 16]));
+        let id = ConversationId([3; 16]);
+        let from = DeviceKey { user: sender, device: DeviceId(1) };
+        let message = |number: u8| Request::Append {
+            conversation: id,
+            from,
+            client_id: ClientId([number; 16]),
+            ts: Wall(1),
+            payload: Payload::from(&[number][..]),
+            mark: Vec::new(),
+        };
+        let batch = [
+            Request::RegisterDevice { device: from, ts: Wall(1) },
+            Request::CreateConversation {
+                conversation: id,
+                kind: ConversationKind::Direct,
+                by: sender,
+                members: vec![sender, receiver],
+                ts: Wall(1),
+            },
+            message(1),
+            message(2),
+            message(3),
+        ];
+        store.commit(&batch, &mut Vec::new()).expect("the disk works");
+        directory
+    }
+
+    #[test]
+    fn what_does_not_hold_is_found() {
+        let _disk = Disk::take();
+        let sound = filled();
+        let report = check(sound.path()).expect("it can be checked");
+        let expected =
+            CheckReport { conversations: 1, entries: 4, devices: 1, client_ids: 3, findings: Vec::new() };
+        assert_eq!(report, expected);
+        for (breaking, finding) in [
+            ("DELETE FROM log WHERE place & 255 = 3", "has entry 4 where 3 belongs"),
+            ("DELETE FROM log WHERE place & 255 < 4", "has entry 4 where 1 belongs"),
+            ("DELETE FROM log", "a conversation without its first entry"),
+            ("UPDATE log SET kind = 9 WHERE place & 255 = 2", "an entry of kind 9"),
+            ("UPDATE log SET user = x'00' WHERE place & 255 = 2", "an id of 1 bytes"),
+            (
+                "INSERT INTO log VALUES ((99 << 32) | 1, 0, 4, zeroblob(16), NULL, NULL, NULL)",
+                "belongs to no conversation",
+            ),
+            ("UPDATE cursors SET marked = 0", "behind and not marked pending"),
+            ("UPDATE cursors SET seq = 5", "a cursor outside the log"),
+            (
+                "UPDATE conversations SET trimmed = 1; DELETE FROM log WHERE place & 255 = 1",
+                "a cursor outside the log",
+            ),
+            (
+                "UPDATE conversations SET trimmed = 1; DELETE FROM log WHERE place & 255 = 1",
+                "a member without devices who lost entries",
+            ),
+            ("UPDATE conversations SET kind = 2", "an id or a kind that is none"),
+            ("DELETE FROM members", "a cursor of nobody"),
+            ("DELETE FROM devices", "a cursor of nobody"),
+            ("DELETE FROM cursors", "a member's device without a cursor"),
+            ("INSERT INTO members VALUES (99, zeroblob(16), 1, 0)", "a member of no conversation"),
+            ("UPDATE members SET joined = 0", "joined or read outside the log"),
+            ("UPDATE members SET read = 5", "joined or read outside the log"),
+            ("INSERT INTO devices VALUES (x'01', 1, 0)", "a device with an id that is none"),
+            ("DELETE FROM meta", "no hash key"),
+            ("UPDATE client_ids SET seq = 4 WHERE seq = 3", "it leads to another message"),
+            ("UPDATE client_ids SET seq = 9 WHERE seq = 3", "it leads to a place that holds no message"),
+            ("UPDATE client_ids SET seq = 1 WHERE seq = 3", "it leads to a place that holds no message"),
+            ("UPDATE client_ids SET conversation = 9 WHERE seq = 3", "its conversation does not exist"),
+            ("UPDATE client_ids SET digest = zeroblob(16) WHERE seq = 3", "it leads to another message"),
+            ("UPDATE log SET body = x'07' WHERE place & 255 = 3", "it leads to another message"),
+        ] {
+            let directory = filled();
+            let file = directory::database(directory.path());
+            let connection = open::connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("the database");
+            connection.execute_batch(breaking).expect(breaking);
+            drop(connection);
+            let report = check(directory.path()).expect("it can be checked");
+            assert!(
+                report.findings.iter().any(|found| found.contains(finding)),
+                "{breaking}: {:?}",
+                report.findings
+            );
+        }
+    }
 }

@@ -239,7 +239,8 @@ impl Drop for SqliteStore {
         if self.state == State::Failed || self.roll_back().is_err() {
             return;
         }
-        let _ = self.tables.prepared.connection().pragma_query(None, "wal_checkpoint(TRUNCATE)", |_| Ok(()));
+        let connection = self.tables.prepared.connection();
+        let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()));
     }
 }
 
@@ -277,4 +278,158 @@ unsafe extern "C" fn note_log_pages(
     let gauges = unsafe { &*gauges.cast::<Gauges>() };
     gauges.logged(pages.max(0) as u64);
     ffi::SQLITE_OK
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use model::{ClientId, ConversationId, ConversationKind, DeviceId, Entry, Payload, Seq, UserId, Wall};
+
+    use super::*;
+    use crate::vfs::faults::Disk;
+
+    const SENDER: DeviceKey = DeviceKey { user: UserId([1; 16]), device: DeviceId(1) };
+    const CONVERSATION: ConversationId = ConversationId([5; 16]);
+
+    fn open(directory: &Path) -> SqliteStore {
+        // The log is copied every few commits, so that the faults meet copies too.
+        let options = Options { checkpoint_bytes: 40 << 10, ..Options::default() };
+        SqliteStore::open(directory, &options).expect("an open store")
+    }
+
+    fn commit(store: &mut SqliteStore, batch: &[Request]) -> Result<Vec<Reply>, Fatal> {
+        let mut replies = Vec::new();
+        store.commit(batch, &mut replies).map(|()| replies)
+    }
+
+    fn begin(store: &mut SqliteStore) {
+        let device = Request::RegisterDevice { device: SENDER, ts: Wall(1) };
+        let conversation = Request::CreateConversation {
+            conversation: CONVERSATION,
+            kind: ConversationKind::Group,
+            by: SENDER.user,
+            members: vec![SENDER.user],
+            ts: Wall(1),
+        };
+        commit(store, &[device, conversation]).expect("the disk works");
+    }
+
+    fn message(number: u8) -> Request {
+        Request::Append {
+            conversation: CONVERSATION,
+            from: SENDER,
+            client_id: ClientId([number; 16]),
+            ts: Wall(2),
+            payload: Payload::from(vec![number; 5_000]),
+            mark: Vec::new(),
+        }
+    }
+
+    fn page() -> Request {
+        let (after, up_to) = (Seq(0), Seq(u64::MAX));
+        Request::ReadLog { conversation: CONVERSATION, after, up_to, limit: u32::MAX, bytes_max: usize::MAX }
+    }
+
+    fn log(store: &mut SqliteStore) -> Vec<Entry> {
+        match commit(store, &[page()]).expect("the disk works").pop() {
+            Some(Reply::Page(page)) => page,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn after_a_failed_sync_nothing_is_acknowledged_and_all_that_was_is_there() {
+        let disk = Disk::take();
+        let mut failures = 0;
+        for good in 0..30 {
+            disk.works();
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            let mut store = open(directory.path());
+            begin(&mut store);
+            disk.fails_to_sync_after(good);
+            let mut acknowledged = 0;
+            while acknowledged < 40 && commit(&mut store, &[message(acknowledged)]).is_ok() {
+                acknowledged += 1;
+            }
+            if acknowledged < 40 {
+                failures += 1;
+                // The disk says it is well again, and is not believed.
+                let next = commit(&mut store, &[message(100)]);
+                assert!(next.is_err(), "{next:?}");
+                assert!(commit(&mut store, &[page()]).is_err());
+                assert!(store.devices(&mut |_, _| {}).is_err());
+            }
+            assert!(disk.has_failed_to_sync(), "it was never asked to after {good}");
+            disk.works();
+            drop(store);
+            let kept = log(&mut open(directory.path())).len();
+            // What failed may have reached the disk all the same.
+            let expected = usize::from(acknowledged) + 1;
+            assert!(
+                (expected..=expected + 1).contains(&kept),
+                "{kept} kept of {expected}, {good} good syncs"
+            );
+        }
+        // Wherever the failure hits, in a commit or in a copy by either thread, it ends the store.
+        assert_eq!(failures, 30);
+    }
+
+    #[test]
+    fn a_write_that_fails_for_want_of_room_refuses_the_batch_and_nothing_else() {
+        let disk = Disk::take();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut store = open(directory.path());
+        begin(&mut store);
+        let mut taken = 1;
+        for round in 0..40 {
+            disk.fails_to_write_after(round % 5, ffi::SQLITE_FULL);
+            let before = log(&mut store);
+            let replies = commit(&mut store, &[message(round as u8), page()]).expect("it is not fatal");
+            if replies[0] == Reply::ReadOnly {
+                assert_eq!(replies[1], Reply::Page(before));
+                disk.works();
+                let again = commit(&mut store, &[message(round as u8)]).expect("there is room");
+                assert_eq!(again, [Reply::Appended { seq: Seq(taken + 1) }]);
+            }
+            disk.works();
+            taken += 1;
+            assert_eq!(log(&mut store).len() as u64, taken);
+        }
+        assert!(store.gauges().read().refused > 5, "{:?}", store.gauges().read());
+        drop(store);
+        assert!(crate::check(directory.path()).expect("it can be checked").is_sound());
+    }
+
+    #[test]
+    fn a_write_that_fails_otherwise_is_fatal() {
+        let disk = Disk::take();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut store = open(directory.path());
+        begin(&mut store);
+        disk.fails_to_write_after(0, ffi::SQLITE_IOERR_WRITE);
+        assert!(commit(&mut store, &[message(1)]).is_err());
+        disk.works();
+        assert!(commit(&mut store, &[message(1)]).is_err());
+        drop(store);
+        assert_eq!(log(&mut open(directory.path())).len(), 1);
+    }
+
+    #[test]
+    fn a_batch_after_a_panic_begins_from_what_is_durable() {
+        let _disk = Disk::take();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut store = open(directory.path());
+        begin(&mut store);
+        commit(&mut store, &[message(1)]).expect("the disk works");
+        // What a batch leaves when it is cut off in the middle.
+        store.enter().expect("it works");
+        store.tables.statements().begin.execute(()).expect("a transaction");
+        store.tables.execute(&message(2)).expect("a message");
+        assert_eq!(log(&mut store).len(), 2);
+        let next = commit(&mut store, &[message(3)]).expect("the disk works");
+        assert_eq!(next, [Reply::Appended { seq: Seq(3) }]);
+        drop(store);
+        assert_eq!(log(&mut open(directory.path())).len(), 3);
+    }
 }

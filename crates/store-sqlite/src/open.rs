@@ -12,7 +12,7 @@ use std::{error, fmt};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
-use crate::directory::{self, LockError};
+use crate::directory::{self, Lock, LockError};
 use crate::trouble::Trouble;
 use crate::{log_check, schema, vfs};
 
@@ -178,6 +178,15 @@ pub(crate) fn look_at_log(file: &Path) -> Result<(), OpenError> {
         return Err(OpenError::trouble(Path::new(&log), Trouble::damaged(what)));
     }
     Ok(())
+}
+
+/// The same for whoever opens a data directory beside a server, if there is one: then the log is being written, and the server has looked.
+pub(crate) fn look_at_log_unless_served(directory: &Path) -> Result<(), OpenError> {
+    match Lock::take(directory) {
+        Ok(_lock) => look_at_log(&directory::database(directory)),
+        Err(LockError::Taken(_)) => Ok(()),
+        Err(error) => Err(OpenError::lock(directory, error)),
+    }
 }
 
 /// Opens a file through the checking layer, with what every connection needs.

@@ -153,3 +153,213 @@ pub(crate) fn migrate(connection: &Connection, to: u32) -> Result<(), Trouble> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use model::{
+        Body, Change, ClientId, ConversationId, ConversationKind, DeviceId, DeviceKey, Entry, HashKey,
+        Payload, Seq, UserId, Wall,
+    };
+    use rusqlite::OpenFlags;
+    use store::{ConversationRecord, DeviceRecord, Engine, MemberRecord, Reply, Request, digest};
+
+    use super::*;
+    use crate::vfs::faults::Disk;
+    use crate::{OpenError, Options, SqliteStore, open};
+
+    /// A database of version 1, as the first release made it. Never made again, even if the generator below changes.
+    fn fixture() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/version-1.db")
+    }
+
+    const FIRST: UserId = UserId([0xa1; 16]);
+    const SECOND: UserId = UserId([0xb2; 16]);
+    const GROUP: ConversationId = ConversationId([0xc3; 16]);
+
+    /// Makes what the fixture holds: a group of two, with a message kept, one trimmed and one client id too old.
+    fn generate(directory: &Path) {
+        open::create(directory, 1).expect("a database of version 1");
+        let file = crate::directory::database(directory);
+        let connection = open::connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("the database");
+        let (first, second, group) = (FIRST.0, SECOND.0, GROUP.0);
+        connection
+            .execute("UPDATE meta SET value = ?1 WHERE key = 'hash_key'", ([0x5a; 16],))
+            .expect("a key");
+        connection
+            .execute("INSERT INTO conversations VALUES (7, ?1, 1, 2)", (group,))
+            .expect("a conversation");
+        for (user, read) in [(first, 3), (second, 0)] {
+            connection.execute("INSERT INTO members VALUES (7, ?1, 1, ?2)", (user, read)).expect("a member");
+            connection.execute("INSERT INTO devices VALUES (?1, 1, 1000)", (user,)).expect("a device");
+            connection
+                .execute("INSERT INTO cursors VALUES (7, ?1, 1, ?2, ?3)", (user, read.max(2), read == 0))
+                .expect("a cursor");
+        }
+        let entry = "INSERT INTO log VALUES ((7 << 32) | 3, 3000, 0, ?1, 1, ?2, ?3)";
+        connection.execute(entry, (first, [3_u8; 16], b"kept".as_slice())).expect("an entry");
+        for (seq, ts, payload) in [(2, 2_000, b"gone".as_slice()), (3, 3_000, b"kept")] {
+            let client_id = [seq as u8; 16];
+            connection
+                .execute(
+                    "INSERT INTO client_ids VALUES (?1, ?2, 7, ?3, ?4, ?5)",
+                    (client_id, first, seq, ts, digest(GROUP, payload)),
+                )
+                .expect("a client id");
+        }
+    }
+
+    fn rows(file: &Path) -> Vec<String> {
+        let connection = open::connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("the database");
+        let mut rows = Vec::new();
+        for table in
+            ["meta", "conversations", "log", "members", "cursors", "devices", "client_ids", "sqlite_schema"]
+        {
+            let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).expect("a table");
+            let columns = statement.column_count();
+            let mut found = statement.query(()).expect("rows");
+            while let Some(row) = found.next().expect("a row") {
+                let values: Vec<_> = (0..columns).map(|at| row.get_ref(at).expect("a value")).collect();
+                rows.push(format!("{table} {values:?}"));
+            }
+        }
+        rows
+    }
+
+    /// Copies the fixture, since opening it changes it.
+    fn copied() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        fs::copy(fixture(), crate::directory::database(directory.path())).expect("a copy");
+        directory
+    }
+
+    #[test]
+    fn the_fixture_is_what_version_1_was() {
+        let _disk = Disk::take();
+        let made = tempfile::tempdir().expect("a temporary directory");
+        generate(made.path());
+        let made = crate::directory::database(made.path());
+        if std::env::var_os("THRONG_MAKE_FIXTURE").is_some() {
+            fs::create_dir_all(fixture().parent().expect("a directory")).expect("a directory");
+            fs::copy(&made, fixture()).expect("a copy");
+        }
+        let kept = copied();
+        assert_eq!(rows(&crate::directory::database(kept.path())), rows(&made));
+    }
+
+    #[test]
+    fn a_database_of_version_1_goes_on_where_it_was() {
+        let _disk = Disk::take();
+        let directory = copied();
+        let mut store = SqliteStore::open(directory.path(), &Options::default()).expect("an open store");
+        assert_eq!(store.hash_key(), HashKey([0x5a; 16]));
+        let sender = DeviceKey { user: FIRST, device: DeviceId(1) };
+        let append = |number: u8, payload: &[u8]| Request::Append {
+            conversation: GROUP,
+            from: sender,
+            client_id: ClientId([number; 16]),
+            ts: Wall(9_000),
+            payload: Payload::from(payload),
+            mark: Vec::new(),
+        };
+        let member = |user, read, cursor, marked| MemberRecord {
+            user,
+            joined: Seq(1),
+            read: Seq(read),
+            devices: vec![DeviceRecord { device: DeviceId(1), cursor: Seq(cursor), marked }],
+        };
+        let record = ConversationRecord {
+            kind: ConversationKind::Group,
+            head: Seq(3),
+            trimmed: Seq(2),
+            members: vec![member(FIRST, 3, 3, false), member(SECOND, 0, 2, true)],
+        };
+        let body = Body::Message {
+            from: sender,
+            client_id: ClientId([3; 16]),
+            payload: Payload::from(&b"kept"[..]),
+        };
+        let mut replies = Vec::new();
+        let batch = [
+            Request::LoadConversation { conversation: GROUP },
+            Request::ReadLog { conversation: GROUP, after: Seq(0), up_to: Seq(9), limit: 9, bytes_max: 99 },
+            append(2, b"gone"),
+            Request::ForgetClientIds { before: Wall(2_001) },
+            append(3, b"kept"),
+            append(2, b"gone"),
+            Request::AddMember { conversation: GROUP, user: UserId([1; 16]), by: FIRST, ts: Wall(9_001) },
+        ];
+        store.commit(&batch, &mut replies).expect("the disk works");
+        assert_eq!(
+            replies,
+            [
+                Reply::Conversation(Some(record)),
+                Reply::Page(vec![Entry { seq: Seq(3), ts: Wall(3_000), body }]),
+                Reply::Duplicate { seq: Seq(2), ts: Wall(2_000) },
+                Reply::Forgotten(1),
+                Reply::Duplicate { seq: Seq(3), ts: Wall(3_000) },
+                Reply::Appended { seq: Seq(4) },
+                Reply::MemberAdded { seq: Seq(5), devices: Vec::new() },
+            ]
+        );
+        drop(store);
+        let connection =
+            open::connect(&crate::directory::database(directory.path()), OpenFlags::SQLITE_OPEN_READ_WRITE);
+        assert_eq!(version(&connection.expect("the database")).expect("a version"), VERSION);
+        assert!(crate::check(directory.path()).expect("it can be checked").is_sound());
+        let mut store = SqliteStore::open(directory.path(), &Options::default()).expect("an open store");
+        let change = Change::Added { by: FIRST, user: UserId([1; 16]) };
+        replies.clear();
+        let read =
+            Request::ReadLog { conversation: GROUP, after: Seq(4), up_to: Seq(9), limit: 9, bytes_max: 99 };
+        store.commit(&[read], &mut replies).expect("the disk works");
+        assert_eq!(
+            replies,
+            [Reply::Page(vec![Entry { seq: Seq(5), ts: Wall(9_001), body: Body::Change(change) }])]
+        );
+    }
+
+    #[test]
+    fn an_old_database_becomes_the_same_as_a_new_one() {
+        let _disk = Disk::take();
+        let (old, new) = (tempfile::tempdir().expect("one"), tempfile::tempdir().expect("another"));
+        open::create(old.path(), 1).expect("a database of version 1");
+        for directory in [old.path(), new.path()] {
+            drop(SqliteStore::open(directory, &Options::default()).expect("an open store"));
+        }
+        let schema = |directory: &Path| {
+            let mut rows = rows(&crate::directory::database(directory));
+            rows.retain(|row| !row.starts_with("meta"));
+            rows
+        };
+        assert_eq!(schema(old.path()), schema(new.path()));
+    }
+
+    #[test]
+    fn a_newer_database_is_refused_and_left_alone() {
+        let _disk = Disk::take();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        drop(SqliteStore::open(directory.path(), &Options::default()).expect("an open store"));
+        let file = crate::directory::database(directory.path());
+        let connection = open::connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("the database");
+        connection.pragma_update(None, "user_version", VERSION + 5).expect("a version");
+        drop(connection);
+        for error in [
+            SqliteStore::open(directory.path(), &Options::default()).err(),
+            crate::check(directory.path()).err(),
+        ] {
+            match error {
+                Some(error @ OpenError::Newer { .. }) => {
+                    let expected = format!(
+                        "has schema version {} and this program knows versions up to {VERSION}",
+                        VERSION + 5
+                    );
+                    assert!(error.to_string().contains(&expected), "{error}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
