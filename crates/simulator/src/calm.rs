@@ -32,10 +32,8 @@ impl World {
     fn last_words(&mut self) -> Checked {
         let conversations: Vec<_> = self.disk.store.conversations().collect();
         for conversation in conversations {
-            let member = self
-                .clients
-                .iter()
-                .position(|client| self.oracle.share(conversation, client.key).is_some());
+            let member =
+                self.clients.iter().position(|client| self.oracle.share(conversation, client.key).is_some());
             if let Some(member) = member {
                 let (client, mut around) = self.around(member);
                 client.write(conversation, &mut around);
@@ -69,7 +67,13 @@ impl World {
             .map(|client| format!("{} ({})", Named(client.key), client.complaint()))
             .collect();
         let (mail, asked, answers) = (self.post.len(), self.disk.asked(), self.disk.under_way());
-        broken("D11", format!("no rest: {who:?}, {mail} pieces of mail, {asked} asked, {answers} answers, {} outside", self.office.waiting()))
+        broken(
+            "D11",
+            format!(
+                "no rest: {who:?}, {mail} pieces of mail, {asked} asked, {answers} answers, {} outside",
+                self.office.waiting()
+            ),
+        )
     }
 
     fn round(&mut self) -> Result<bool, crate::violation::Violation> {
@@ -96,11 +100,17 @@ impl World {
             let name = Named(conversation);
             for (device, cursor) in store.cursors(conversation) {
                 if cursor != head {
-                    return broken("D11", format!("{} stands at {cursor} of {head} in {name}", Named(device)));
+                    return broken(
+                        "D11",
+                        format!("{} stands at {cursor} of {head} in {name}", Named(device)),
+                    );
                 }
             }
             if store.cursors(conversation).next().is_some() && store.trimmed(conversation) != head {
-                return broken("rest", format!("{name} is trimmed to {} of {head}", store.trimmed(conversation)));
+                return broken(
+                    "rest",
+                    format!("{name} is trimmed to {} of {head}", store.trimmed(conversation)),
+                );
             }
         }
         if let Some((device, conversation)) = store.pending().next() {
@@ -112,6 +122,9 @@ impl World {
                 return broken("rest", format!("shard {number} still has {flights} flights"));
             }
         }
+        self.check_reconnect()?;
+        // The same from a fresh start.
+        self.crash()?;
         self.check_reconnect()
     }
 
@@ -141,24 +154,24 @@ impl World {
             let (client, mut around) = self.around(client);
             client.connect(&mut around);
         }
-        for _ in 0..20 {
+        for _ in 0..400 {
             for side in 0..self.sides.len() {
                 self.turn(side)?;
             }
             if self.disk.asked() > 0 {
-                return broken("rest", format!("a known device asked the store at connect: {}", self.disk.describe()));
+                return broken("rest", format!("a known device asked the store: {}", self.disk.describe()));
             }
             for client in 0..self.clients.len() {
                 self.client(client)?;
             }
-            self.pass(Span(1));
-        }
-        match self.clients.iter().find(|client| !client.is_content(&self.oracle)) {
-            None => {
+            if self.clients.iter().all(|client| client.is_content(&self.oracle)) {
                 self.coverage.add(Seen::ConnectsWithoutQuery, self.clients.len() as u64);
-                Ok(())
+                return Ok(());
             }
-            Some(client) => broken("rest", format!("{} did not come back: {}", Named(client.key), client.complaint())),
+            self.pass(Span(50));
         }
+        let missing = self.clients.iter().find(|client| !client.is_content(&self.oracle));
+        let missing = missing.map(|client| format!("{}: {}", Named(client.key), client.complaint()));
+        broken("rest", format!("did not come back: {missing:?}"))
     }
 }

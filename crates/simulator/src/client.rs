@@ -251,7 +251,12 @@ impl Client {
         self.token_ends = ends;
         let bearer = self.habits.bearer.then_some(token.as_str());
         let link = Link::open(wire, around.now.mono, self.habits.encoding, bearer, around.random);
-        around.trace.line(format_args!("{} client {} connects to shard {}", around.now.mono.0, Named(self.key), shard.0));
+        around.trace.line(format_args!(
+            "{} client {} connects to shard {}",
+            around.now.mono.0,
+            Named(self.key),
+            shard.0
+        ));
         around.coverage.count(Seen::Connects);
         self.known = true;
         for place in self.places.values_mut() {
@@ -268,7 +273,11 @@ impl Client {
 
     /// The connection is gone; comes back after a while.
     fn lost(&mut self, around: &mut Around<'_>) {
-        around.trace.line(format_args!("{} client {} has lost its connection", around.now.mono.0, Named(self.key)));
+        around.trace.line(format_args!(
+            "{} client {} has lost its connection",
+            around.now.mono.0,
+            Named(self.key)
+        ));
         let late = !around.calm && around.random.permille(around.plan.sleepers);
         let wait = around.random.between(0, if late { 60_000 } else { 2_000 });
         self.come_back = Mono(around.now.mono.0 + wait);

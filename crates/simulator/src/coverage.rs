@@ -32,8 +32,7 @@ counted! {
     ConnectsWithoutQuery = "sessions of known devices that asked the store nothing";
     HandshakesRefused = "upgrades refused";
     Takeovers = "takeovers";
-    TakeoverWhileListing = "takeovers while the list of what is pending was awaited";
-    TakeoverWhileRegistering = "takeovers while the device was being registered";
+    TakeoverWhileWaiting = "sessions that began while the device waited for its registration or list";
     NewestReplaced = "newest connections closed as replaced";
     Broken = "connections broken by the client";
     Stalls = "clients that stopped reading for a while";
@@ -72,9 +71,11 @@ counted! {
     Trims = "logs trimmed";
     Added = "members added";
     Removed = "members removed";
+    SettleWaited = "settles that a full disk undid";
     Conflicts = "requests the store found out of date";
     Registered = "devices registered";
     LateDevices = "devices added to users who had some";
+    DiskStalls = "times the disk did nothing for a while";
     MailHeld = "pairs of shards whose mail was held back";
     Bursts = "bursts";
 }

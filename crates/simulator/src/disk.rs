@@ -68,9 +68,22 @@ impl Disk {
         self.asked.iter().map(VecDeque::len).sum()
     }
 
+    /// Whether the same device waits already for its registration or its list of what is pending.
+    pub fn awaits(&self, ticket: &Ticket) -> bool {
+        let device_of = |ticket: &Ticket| match ticket {
+            Ticket::Register { device, .. } | Ticket::Pending { device, .. } => Some(*device),
+            _ => None,
+        };
+        let Some(device) = device_of(ticket) else { return false };
+        let asked = self.asked.iter().flatten().map(|ask| &ask.ticket);
+        let answered = self.answered.iter().flatten().map(|answered| &answered.ticket);
+        asked.chain(answered).any(|other| device_of(other) == Some(device))
+    }
+
     /// What was asked and is in no batch yet, for a report.
     pub fn describe(&self) -> String {
-        let asks: Vec<String> = self.asked.iter().flatten().map(|ask| Said(&ask.request).to_string()).collect();
+        let asks: Vec<String> =
+            self.asked.iter().flatten().map(|ask| Said(&ask.request).to_string()).collect();
         asks.join("; ")
     }
 

@@ -138,7 +138,13 @@ pub struct Link<T> {
 
 impl<T> Link<T> {
     /// Begins with the request to upgrade.
-    pub fn open(wire: WireId, now: Mono, encoding: Encoding, bearer: Option<&str>, random: &mut Random) -> Self {
+    pub fn open(
+        wire: WireId,
+        now: Mono,
+        encoding: Encoding,
+        bearer: Option<&str>,
+        random: &mut Random,
+    ) -> Self {
         let key = websocket::client_key(random.bytes16());
         let mut out = Vec::new();
         let authorization = bearer.map(|token| format!("Bearer {token}"));
@@ -289,9 +295,7 @@ fn sort(incoming: Incoming<'_>) -> Heard {
                     Ok(Said::Page { entries: page.entries.into_owned(), head: page.head, more: page.more })
                 }
                 Ok(Answer::Ping | Answer::SendPassing | Answer::Recv | Answer::Read) => Ok(Said::Done),
-                Err(refusal) => {
-                    Err(Wrong { code: refusal.code, message: refusal.message.into_owned() })
-                }
+                Err(refusal) => Err(Wrong { code: refusal.code, message: refusal.message.into_owned() }),
             };
             Heard::Reply(reply.id.map(RequestId::get), outcome)
         }

@@ -2,22 +2,44 @@
 
 use std::fmt;
 
-use model::{ClientId, ConversationId, DeviceId, DeviceKey, UserId};
+use model::{
+    ClientId, ConversationId, DeviceId, DeviceKey, HashKey, UserId, partition_of_conversation,
+    partition_of_user,
+};
 
 use crate::random::Random;
 
-/// The user of this number. The rest of the id is random, so that partitions are.
-pub fn user(random: &mut Random, number: u8) -> UserId {
-    let mut id = random.bytes16();
-    id[15] = number;
-    UserId(id)
+/// Makes ids that fall into the first few partitions.
+#[derive(Debug, Clone, Copy)]
+pub struct Registry {
+    /// The key of the partition hash.
+    pub hash_key: HashKey,
+    /// The last partition that is used.
+    pub last: u8,
 }
 
-/// The conversation of this number.
-pub fn conversation(random: &mut Random, number: u16) -> ConversationId {
-    let mut id = random.bytes16();
-    id[14..].copy_from_slice(&number.to_be_bytes());
-    ConversationId(id)
+impl Registry {
+    /// The user of this number. The rest of the id is random.
+    pub fn user(&self, random: &mut Random, number: u8) -> UserId {
+        loop {
+            let mut id = random.bytes16();
+            id[15] = number;
+            if partition_of_user(&self.hash_key, UserId(id)).0 <= self.last {
+                return UserId(id);
+            }
+        }
+    }
+
+    /// The conversation of this number.
+    pub fn conversation(&self, random: &mut Random, number: u16) -> ConversationId {
+        loop {
+            let mut id = random.bytes16();
+            id[14..].copy_from_slice(&number.to_be_bytes());
+            if partition_of_conversation(&self.hash_key, ConversationId(id)).0 <= self.last {
+                return ConversationId(id);
+            }
+        }
+    }
 }
 
 /// The `count`-th message of a client.

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use domain::{Act, Answer, Input, Origin, Refusal};
-use model::{ConversationId, ConversationKind, Now, ShardId, UserId};
+use model::{ConversationId, ConversationKind, Now, Seq, ShardId, UserId};
 
-use crate::names::{self, Named};
+use crate::names::{Named, Registry};
 use crate::oracle::Oracle;
 use crate::random::Random;
 use crate::trace::Trace;
@@ -20,7 +20,8 @@ struct Waiting {
     what: What,
     by: UserId,
     conversation: ConversationId,
-    member: bool,
+    /// Where the membership began that the asker had.
+    member_since: Option<Seq>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +33,9 @@ enum What {
 }
 
 /// Everybody who asks from outside.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Office {
+    registry: Registry,
     tickets: u64,
     waiting: BTreeMap<u64, Waiting>,
     /// Direct conversations by their pair.
@@ -43,6 +45,18 @@ pub struct Office {
 }
 
 impl Office {
+    /// Nobody waits.
+    pub fn new(registry: Registry) -> Self {
+        Office {
+            registry,
+            tickets: 0,
+            waiting: BTreeMap::new(),
+            direct: BTreeMap::new(),
+            groups: Vec::new(),
+            violation: None,
+        }
+    }
+
     /// How many wait.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
@@ -54,7 +68,13 @@ impl Office {
     }
 
     /// Makes up a request.
-    pub fn request(&mut self, users: &[UserId], oracle: &Oracle, shard: ShardId, random: &mut Random) -> Option<Input> {
+    pub fn request(
+        &mut self,
+        users: &[UserId],
+        oracle: &Oracle,
+        shard: ShardId,
+        random: &mut Random,
+    ) -> Option<Input> {
         let by = *random.pick(users)?;
         let known: Vec<ConversationId> = self.groups.iter().map(|(id, ..)| *id).collect();
         let (what, conversation) = match random.below(10) {
@@ -85,9 +105,9 @@ impl Office {
             if other == by {
                 return None;
             }
-            let pair = (by.min(other), by.max(other));
+            let (registry, pair) = (self.registry, (by.min(other), by.max(other)));
             let conversation =
-                *self.direct.entry(pair).or_insert_with(|| names::conversation(random, number));
+                *self.direct.entry(pair).or_insert_with(|| registry.conversation(random, number));
             let members = vec![by, other];
             let create = (ConversationKind::Direct, members);
             return Some(self.enter(What::Create, by, conversation, Some(create), oracle, shard));
@@ -103,7 +123,7 @@ impl Office {
         if !members.contains(&by) {
             members.push(by);
         }
-        let conversation = names::conversation(random, number);
+        let conversation = self.registry.conversation(random, number);
         self.groups.push((conversation, by, members.clone()));
         let create = (ConversationKind::Group, members);
         Some(self.enter(What::Create, by, conversation, Some(create), oracle, shard))
@@ -119,8 +139,8 @@ impl Office {
         shard: ShardId,
     ) -> Input {
         self.tickets += 1;
-        let member = oracle.membership(conversation, by).is_some();
-        self.waiting.insert(self.tickets, Waiting { what, by, conversation, member });
+        let member_since = oracle.membership(conversation, by).map(|period| period.start);
+        self.waiting.insert(self.tickets, Waiting { what, by, conversation, member_since });
         let origin = Origin::Outside { shard, ticket: self.tickets };
         let act = match (what, create) {
             (What::Add(user), _) => Act::Add { origin, by, user },
@@ -132,13 +152,20 @@ impl Office {
     }
 
     /// An answer came.
-    pub fn answered(&mut self, ticket: u64, answer: Result<Answer, Refusal>, trace: &mut Trace, now: Now) {
+    pub fn answered(
+        &mut self,
+        ticket: u64,
+        answer: Result<Answer, Refusal>,
+        oracle: &Oracle,
+        trace: &mut Trace,
+        now: Now,
+    ) {
         match &answer {
             Ok(answer) => trace.line(format_args!("{} office ← {ticket} {}", now.mono.0, Said(answer))),
             Err(why) => trace.line(format_args!("{} office ← {ticket} {why:?}", now.mono.0)),
         }
         let checked = match self.waiting.remove(&ticket) {
-            Some(waiting) => check(&waiting, &answer),
+            Some(waiting) => check(&waiting, &answer, oracle),
             None => broken("office", format!("request {ticket} was answered twice")),
         };
         if let Err(violation) = checked {
@@ -152,8 +179,12 @@ impl Office {
     }
 }
 
-fn check(waiting: &Waiting, answer: &Result<Answer, Refusal>) -> Checked {
+fn check(waiting: &Waiting, answer: &Result<Answer, Refusal>, oracle: &Oracle) -> Checked {
     let (by, name) = (Named(waiting.by), Named(waiting.conversation));
+    let still = oracle.membership(waiting.conversation, waiting.by).map(|period| period.start);
+    if *answer == Err(Refusal::NotMember) && still.is_some() && still == waiting.member_since {
+        return broken("office", format!("{by} is a member of {name} and refused as none"));
+    }
     match (waiting.what, answer) {
         (What::List, Ok(Answer::Conversations(list))) => {
             match list.iter().find(|summary| !summary.members.contains(&waiting.by)) {
@@ -161,12 +192,20 @@ fn check(waiting: &Waiting, answer: &Result<Answer, Refusal>) -> Checked {
                 None => Ok(()),
             }
         }
-        (What::Create, Ok(Answer::Conversation { summary, .. })) => match summary.members.contains(&waiting.by) {
-            true => Ok(()),
-            false => broken("D9", format!("{by} made {name} and is no member")),
-        },
-        (What::Add(user), Ok(Answer::Conversation { summary, .. })) if summary.members.contains(&user) => Ok(()),
-        (What::Remove(user), Ok(Answer::Conversation { summary, .. })) if !summary.members.contains(&user) => Ok(()),
+        (What::Create, Ok(Answer::Conversation { summary, .. })) => {
+            match summary.members.contains(&waiting.by) {
+                true => Ok(()),
+                false => broken("D9", format!("{by} made {name} and is no member")),
+            }
+        }
+        (What::Add(user), Ok(Answer::Conversation { summary, .. })) if summary.members.contains(&user) => {
+            Ok(())
+        }
+        (What::Remove(user), Ok(Answer::Conversation { summary, .. }))
+            if !summary.members.contains(&user) =>
+        {
+            Ok(())
+        }
         (_, Err(Refusal::NotMember | Refusal::NotFound(_) | Refusal::BadRequest(_))) => Ok(()),
         (_, Err(Refusal::ReadOnly | Refusal::Overloaded(_))) => Ok(()),
         (what, answer) => broken("office", format!("{by} asked {what:?} of {name} and was told {answer:?}")),

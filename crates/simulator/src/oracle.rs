@@ -129,7 +129,9 @@ impl Oracle {
                 let (device, conversation) = (Named(*device), Named(*conversation));
                 return broken(
                     "D7",
-                    format!("{device} was told that {conversation} is acknowledged up to {seq}, the store has {cursor:?}"),
+                    format!(
+                        "{device} was told that {conversation} is acknowledged up to {seq}, the store has {cursor:?}"
+                    ),
                 );
             }
         }

@@ -55,13 +55,22 @@ pub struct Plan {
     pub office: u32,
     /// How often a client comes back late, in a thousand.
     pub sleepers: u32,
+    /// How often the disk does nothing for a while, in a thousand steps.
+    pub disk_stalls: u32,
+    /// Partitions that all conversations and users fall into; more crowd in each when they are few.
+    pub partitions: u8,
+    /// Commands a connection may send in a burst, and then half as many a second.
+    pub commands_burst: u32,
+    /// Upgrades a shard admits at once, and then as many a second.
+    pub admission_burst: u32,
 }
 
 impl Plan {
     /// The circumstances of a seed.
     pub fn draw(random: &mut Random) -> Plan {
-        let steps = random.between(800, 3_000) as u32;
-        let crash = |random: &mut Random| random.between(u64::from(steps) / 10, u64::from(steps)) as u32;
+        let steps: u64 = *random.pick(&[500, 2_000, 4_000, 8_000]).unwrap_or(&500);
+        let steps = random.between(steps / 2, steps) as u32;
+        let crash = |random: &mut Random| random.between(u64::from(steps / 10), u64::from(steps)) as u32;
         let mut crashes: Vec<u32> = (0..random.below(5)).map(|_| crash(random)).collect();
         crashes.sort_unstable();
         let drain = (random.below(4) == 0).then(|| crash(random));
@@ -80,21 +89,25 @@ impl Plan {
             crashes,
             drain,
             full,
-            payload_max: *random.pick(&[16, 64, 300, 300, 5_000, 60_000]).unwrap_or(&64),
+            payload_max: *random.pick(&[16, 64, 64, 300, 300, 5_000, 60_000]).unwrap_or(&64),
             bursts: *random.pick(&[0, 2, 5]).unwrap_or(&0),
             burst_max,
-            breaks: *random.pick(&[2, 10, 30, 80]).unwrap_or(&0),
+            breaks: *random.pick(&[1, 3, 10, 40]).unwrap_or(&0),
             stalls: *random.pick(&[0, 5, 20]).unwrap_or(&0),
             mischief: *random.pick(&[0, 5, 30]).unwrap_or(&0),
             holds: *random.pick(&[0, 5, 30]).unwrap_or(&0),
             hold_max: Span(*random.pick(&[10, 200, 1_500]).unwrap_or(&10)),
-            leaps: *random.pick(&[5, 20, 60]).unwrap_or(&5),
-            leap_max: Span(*random.pick(&[2_500, 5_000, 70_000]).unwrap_or(&5_000)),
+            leaps: *random.pick(&[1, 3, 10, 40]).unwrap_or(&5),
+            leap_max: Span(*random.pick(&[2_500, 2_500, 5_000, 70_000]).unwrap_or(&5_000)),
             wall_jumps: random.below(4) == 0,
             token_life: Span::seconds(*random.pick(&[30, 90, 3_600, 86_400]).unwrap_or(&3_600)),
             room_max: *random.pick(&[200, 4_096, 65_536, 1 << 20]).unwrap_or(&4_096),
             office: *random.pick(&[10, 30, 80]).unwrap_or(&10),
             sleepers: *random.pick(&[0, 100, 600]).unwrap_or(&0),
+            disk_stalls: *random.pick(&[0, 0, 2]).unwrap_or(&0),
+            partitions: *random.pick(&[2, 4, 16, 255]).unwrap_or(&255),
+            commands_burst: *random.pick(&[100, 2_000, 2_000]).unwrap_or(&2_000),
+            admission_burst: *random.pick(&[2, 20_000, 20_000]).unwrap_or(&20_000),
         }
     }
 }

@@ -79,7 +79,12 @@ impl Side {
         around.coverage.count(Seen::Turns);
         let mut busy = self.gather_mail(around);
         while let Some(input) = self.outside.pop_front() {
-            around.trace.line(format_args!("{} s{} Event::Outside({})", around.now.mono.0, self.id.0, Said(&input)));
+            around.trace.line(format_args!(
+                "{} s{} Event::Outside({})",
+                around.now.mono.0,
+                self.id.0,
+                Said(&input)
+            ));
             self.shard.handle(around.now, Event::Outside(input));
             busy = true;
         }
@@ -104,7 +109,11 @@ impl Side {
         while !left.is_empty() {
             let at = around.random.below(left.len());
             let (from, count) = &mut left[at];
-            if *from == store { self.take_reply(around) } else { self.take_mail(ShardId(*from), around) }
+            if *from == store {
+                self.take_reply(around)
+            } else {
+                self.take_mail(ShardId(*from), around)
+            }
             *count -= 1;
             if *count == 0 {
                 left.swap_remove(at);
@@ -115,7 +124,13 @@ impl Side {
 
     fn take_mail(&mut self, from: ShardId, around: &mut Surroundings<'_>) {
         let Some(effect) = around.post.pop(from, self.id) else { return };
-        around.trace.line(format_args!("{} s{} Event::Mail from s{}: {}", around.now.mono.0, self.id.0, from.0, Said(&effect)));
+        around.trace.line(format_args!(
+            "{} s{} Event::Mail from s{}: {}",
+            around.now.mono.0,
+            self.id.0,
+            from.0,
+            Said(&effect)
+        ));
         if let Effect::Mail { input: Input::Deliver(delivery), .. } = &effect {
             around.oracle.hears(self.id, delivery.conversation, delivery.entry.seq);
         }
@@ -125,10 +140,18 @@ impl Side {
     fn take_reply(&mut self, around: &mut Surroundings<'_>) {
         let Some(answered) = around.disk.pop(self.id) else { return };
         let (ticket, reply) = (answered.ticket, answered.reply);
-        around.trace.line(format_args!("{} s{} Event::Stored {} {}", around.now.mono.0, self.id.0, Said(&reply), Said(&ticket)));
+        around.trace.line(format_args!(
+            "{} s{} Event::Stored {} {}",
+            around.now.mono.0,
+            self.id.0,
+            Said(&reply),
+            Said(&ticket)
+        ));
         if let domain::Ticket::Conversation(conversation) = &ticket {
             let seq = match &reply {
-                Reply::Appended { seq } | Reply::MemberAdded { seq, .. } | Reply::MemberRemoved { seq, .. } => *seq,
+                Reply::Appended { seq }
+                | Reply::MemberAdded { seq, .. }
+                | Reply::MemberRemoved { seq, .. } => *seq,
                 Reply::Created { fresh: true, record } => record.head,
                 _ => model::Seq::ZERO,
             };
@@ -186,7 +209,10 @@ impl Side {
         let count = if calm { wire.up.len() } else { around.random.arrived(wire.up.len()) };
         if count > 0 {
             let mut bytes: Vec<u8> = wire.up.drain(..count).collect();
-            around.trace.line(format_args!("{} s{} Event::Received {slot}, {count} bytes", around.now.mono.0, self.id.0));
+            around.trace.line(format_args!(
+                "{} s{} Event::Received {slot}, {count} bytes",
+                around.now.mono.0, self.id.0
+            ));
             around.trace.bytes(&bytes);
             self.shard.handle(around.now, Event::Received { slot, bytes: &mut bytes });
             busy = true;
@@ -226,15 +252,28 @@ impl Side {
                 self.close(slot, how, around);
             }
             for (ticket, answer) in actions.answers.drain(..) {
-                around.office.answered(ticket, answer, around.trace, around.now);
+                around.office.answered(ticket, answer, around.oracle, around.trace, around.now);
             }
             for (to, effect) in actions.mail.drain(..) {
-                around.trace.line(format_args!("{} s{} Actions::mail to s{}: {}", around.now.mono.0, self.id.0, to.0, Said(&effect)));
+                around.trace.line(format_args!(
+                    "{} s{} Actions::mail to s{}: {}",
+                    around.now.mono.0,
+                    self.id.0,
+                    to.0,
+                    Said(&effect)
+                ));
                 let (from, id) = (self.id, to);
                 around.tamper.mail(effect, around.random, &mut |effect| around.post.push(from, id, effect));
             }
             for ask in actions.asks.drain(..) {
-                around.trace.line(format_args!("{} s{} Actions::asks {} {}", around.now.mono.0, self.id.0, Said(&ask.request), Said(&ask.ticket)));
+                around.trace.line(format_args!(
+                    "{} s{} Actions::asks {} {}",
+                    around.now.mono.0,
+                    self.id.0,
+                    Said(&ask.request),
+                    Said(&ask.ticket)
+                ));
+                around.coverage.add(Seen::TakeoverWhileWaiting, u64::from(around.disk.awaits(&ask.ticket)));
                 around.disk.ask(self.id, around.tamper.ask(ask, around.random));
             }
         }
@@ -256,7 +295,10 @@ impl Side {
                     wire.unsent.extend_from_slice(bytes);
                 }
             }
-            around.trace.line(format_args!("{} s{} Actions::writes {slot}, {count} bytes", around.now.mono.0, self.id.0));
+            around.trace.line(format_args!(
+                "{} s{} Actions::writes {slot}, {count} bytes",
+                around.now.mono.0, self.id.0
+            ));
             let bytes = wire.flush();
             if bytes > 0 {
                 around.coverage.count(Seen::Unsent);
@@ -271,7 +313,9 @@ impl Side {
         if wire.let_go {
             return;
         }
-        around.trace.line(format_args!("{} s{} Actions::closes {slot} {how:?}", around.now.mono.0, self.id.0));
+        around
+            .trace
+            .line(format_args!("{} s{} Actions::closes {slot} {how:?}", around.now.mono.0, self.id.0));
         wire.let_go = true;
         match how {
             Close::AfterFlush => {

@@ -29,7 +29,13 @@ impl fmt::Display for Said<'_, Input> {
                 write!(f, "Input::Connect {} on {}:{}", Named(*device), connection.shard.0, connection.slot)
             }
             Input::Disconnect { device, connection } => {
-                write!(f, "Input::Disconnect {} on {}:{}", Named(*device), connection.shard.0, connection.slot)
+                write!(
+                    f,
+                    "Input::Disconnect {} on {}:{}",
+                    Named(*device),
+                    connection.shard.0,
+                    connection.slot
+                )
             }
             Input::ListConversations { user, .. } => write!(f, "Input::ListConversations {}", Named(*user)),
             Input::Chat { conversation, act } => {
@@ -94,7 +100,9 @@ impl fmt::Display for Said<'_, Entry> {
                     Created { by, members } => {
                         write!(f, "#{} created by {} of {}", self.0.seq, Named(*by), members.len())
                     }
-                    Added { by, user } => write!(f, "#{} {} added by {}", self.0.seq, Named(*user), Named(*by)),
+                    Added { by, user } => {
+                        write!(f, "#{} {} added by {}", self.0.seq, Named(*user), Named(*by))
+                    }
                     Removed { by, user } => {
                         write!(f, "#{} {} removed by {}", self.0.seq, Named(*user), Named(*by))
                     }
@@ -244,7 +252,9 @@ impl fmt::Display for Said<'_, Reply> {
             Reply::Registered { fresh, conversations } => {
                 write!(f, "Reply::Registered fresh {fresh} in {} conversations", conversations.len())
             }
-            Reply::Created { fresh, record } => write!(f, "Reply::Created fresh {fresh} head {}", record.head),
+            Reply::Created { fresh, record } => {
+                write!(f, "Reply::Created fresh {fresh} head {}", record.head)
+            }
             Reply::Appended { seq } => write!(f, "Reply::Appended #{seq}"),
             Reply::Duplicate { seq, .. } => write!(f, "Reply::Duplicate #{seq}"),
             Reply::ClientIdReused => write!(f, "Reply::ClientIdReused"),

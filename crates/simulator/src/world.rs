@@ -1,5 +1,6 @@
 //! A whole server with its clients, its disk and its network, moved by chance from one seed.
 
+use domain::Ticket;
 use model::{DeviceId, DeviceKey, HashKey, Mono, Now, ShardId, Span, UserId, Wall};
 use shard::Shard;
 use store::{Engine, Reply, Request};
@@ -8,7 +9,7 @@ use websocket::Pool;
 use crate::client::{Around, Client};
 use crate::coverage::{Coverage, Seen};
 use crate::disk::{Batch, Disk};
-use crate::names;
+use crate::names::Registry;
 use crate::office::Office;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
@@ -62,12 +63,15 @@ pub struct World {
     /// Nothing goes wrong any more.
     pub calm: bool,
     draining_until: Option<Mono>,
+    disk_rests_until: u32,
 }
 
 impl World {
     /// A world in which nobody is connected.
     pub fn new(plan: Plan, mut random: Random, trace: Trace, tamper: Tamper) -> Self {
-        let users: Vec<UserId> = (0..plan.users).map(|number| names::user(&mut random, number)).collect();
+        let hash_key = HashKey(random.bytes16());
+        let registry = Registry { hash_key, last: plan.partitions };
+        let users: Vec<UserId> = (0..plan.users).map(|number| registry.user(&mut random, number)).collect();
         let mut clients = Vec::new();
         for user in &users {
             for device in 1..=random.between(1, u64::from(plan.devices_max)) as u32 {
@@ -77,7 +81,7 @@ impl World {
         }
         let mut world = World {
             now: Now { mono: Mono(1), wall: Wall(EPOCH.0 + random.between(0, 999)) },
-            hash_key: HashKey(random.bytes16()),
+            hash_key,
             trace,
             coverage: Coverage::default(),
             sides: Vec::new(),
@@ -85,7 +89,7 @@ impl World {
             disk: Disk::new(plan.shards),
             wires: Wires::default(),
             clients,
-            office: Office::default(),
+            office: Office::new(registry),
             oracle: Oracle::default(),
             tamper,
             users,
@@ -94,6 +98,7 @@ impl World {
             loaded: Default::default(),
             calm: false,
             draining_until: None,
+            disk_rests_until: 0,
             plan,
             random,
         };
@@ -105,6 +110,10 @@ impl World {
     fn start(&mut self) {
         let mut settings =
             shard::Settings::new(self.plan.shards, self.hash_key, self.tokens.keys(), self.tokens.rules());
+        settings.commands_burst = self.plan.commands_burst;
+        settings.commands_per_second = self.plan.commands_burst / 2;
+        settings.admission_burst = self.plan.admission_burst;
+        settings.admission_per_second = self.plan.admission_burst;
         settings.domain.residents_max = self.plan.residents_max;
         settings.domain.receipts_members_max = self.plan.receipts_members_max;
         self.sides = (0..self.plan.shards)
@@ -149,12 +158,12 @@ impl World {
         let time = if self.random.below(4) == 0 { self.random.between(1, 20) } else { 0 };
         self.pass(Span(time));
         match self.random.below(100) {
-            0..=34 => {
+            0..=29 => {
                 let side = self.random.below(self.sides.len());
                 self.turn(side)?;
             }
-            35..=46 => self.commit(false)?,
-            47..=95 => {
+            30..=41 if self.disk_rests_until < step => self.commit(false)?,
+            42..=97 => {
                 let client = self.random.below(self.clients.len());
                 self.client(client)?;
             }
@@ -181,6 +190,10 @@ impl World {
         if self.draining_until.is_some_and(|until| self.now.mono > until) {
             self.trace.line(format_args!("{} the process has drained and is started again", self.now.mono.0));
             self.restart()?;
+        }
+        if self.random.permille(self.plan.disk_stalls) {
+            self.coverage.count(Seen::DiskStalls);
+            self.disk_rests_until = step + self.random.between(10, 500) as u32;
         }
         if self.random.permille(self.plan.leaps) {
             let leap = self.random.between(100, self.plan.leap_max.0);
@@ -283,9 +296,10 @@ impl World {
     fn note(&mut self, batch: &Batch) {
         self.coverage.count(Seen::Commits);
         self.trace.line(format_args!("{} commit of {}", self.now.mono.0, batch.requests.len()));
-        for (request, reply) in batch.requests.iter().zip(&batch.replies) {
+        for (index, (request, reply)) in batch.requests.iter().zip(&batch.replies).enumerate() {
             self.trace.line(format_args!("{}   {} → {}", self.now.mono.0, Said(request), Said(reply)));
             let seen = match (request, reply) {
+                (Request::Settle { .. }, Reply::ReadOnly) => Seen::SettleWaited,
                 (_, Reply::ReadOnly) => Seen::DiskFull,
                 (_, Reply::Conflict) => Seen::Conflicts,
                 (Request::LoadConversation { conversation }, _) => match self.loaded.insert(*conversation) {
@@ -295,10 +309,27 @@ impl World {
                 (_, Reply::Appended { .. }) => Seen::Sends,
                 (_, Reply::MemberAdded { .. }) => Seen::Added,
                 (_, Reply::MemberRemoved { .. }) => Seen::Removed,
-                (_, Reply::Registered { fresh: true, .. }) => Seen::Registered,
-                (Request::Settle { .. }, _) => Seen::Settles,
-                (Request::ReadLog { .. }, Reply::Page(entries)) if entries.is_empty() => Seen::PageEmpty,
-                (Request::ReadLog { .. }, _) => Seen::Pages,
+                (Request::RegisterDevice { device, .. }, Reply::Registered { fresh: true, .. }) => {
+                    match self.disk.store.devices_of(device.user).count() {
+                        1 => Seen::Registered,
+                        _ => Seen::LateDevices,
+                    }
+                }
+                (Request::Settle { conversation, trim, .. }, _) => {
+                    let raced = batch.requests[index..].iter().any(
+                        |later| matches!(later, Request::Append { conversation: other, .. } if other == conversation),
+                    );
+                    self.coverage.add(Seen::SettleRaced, u64::from(raced));
+                    self.coverage.add(Seen::Trims, u64::from(trim.0 > 0));
+                    Seen::Settles
+                }
+                (Request::ReadLog { conversation, .. }, Reply::Page(entries)) => {
+                    if let Ticket::Page { device, .. } = &batch.from[index].2 {
+                        let is_member = self.oracle.share(*conversation, *device).is_some();
+                        self.coverage.add(Seen::PageAfterRemoval, u64::from(!is_member));
+                    }
+                    if entries.is_empty() { Seen::PageEmpty } else { Seen::Pages }
+                }
                 _ => continue,
             };
             self.coverage.count(seen);

@@ -189,7 +189,8 @@ impl Client {
         let outstanding_max = if around.calm { 1_000 } else { self.habits.outstanding_max };
         let room = outstanding_max.saturating_sub(under_way);
         let now = around.now.mono;
-        let waiting = self.outbox.iter_mut().filter(|outgoing| !outgoing.under_way && outgoing.not_before <= now);
+        let waiting =
+            self.outbox.iter_mut().filter(|outgoing| !outgoing.under_way && outgoing.not_before <= now);
         for outgoing in waiting.take(room.min(40)) {
             outgoing.under_way = true;
             if outgoing.repeated {
@@ -202,11 +203,8 @@ impl Client {
                 conversation,
                 member_since: membership.map(|period| period.start),
             };
-            let command = Command::Send {
-                conversation,
-                client_id: outgoing.id,
-                payload: outgoing.payload.clone(),
-            };
+            let command =
+                Command::Send { conversation, client_id: outgoing.id, payload: outgoing.payload.clone() };
             let who = Named(self.key);
             around.trace.line(format_args!(
                 "{} client {who} → Command::Send {} {}",
@@ -273,7 +271,10 @@ impl Client {
                 let payload = Payload::from(&b"other bytes than before"[..]);
                 let member_since = Some(membership.start);
                 let want = Want { what: What::Reuse, conversation, member_since };
-                link.request(Command::Send { conversation, client_id: id, payload }, Some(Asked::Other(want)));
+                link.request(
+                    Command::Send { conversation, client_id: id, payload },
+                    Some(Asked::Other(want)),
+                );
             }
             _ => {
                 let Some(conversation) = self.somewhere(around) else { return };

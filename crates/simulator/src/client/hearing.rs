@@ -63,7 +63,9 @@ impl Client {
                     CloseCode::NoPong => around.coverage.count(Seen::NoPong),
                     CloseCode::Unauthorised => around.coverage.count(Seen::TokenExpired),
                     CloseCode::ProtocolError
-                    | CloseCode::UnsupportedData | CloseCode::InvalidData | CloseCode::BadMessage => {
+                    | CloseCode::UnsupportedData
+                    | CloseCode::InvalidData
+                    | CloseCode::BadMessage => {
                         return broken("protocol", format!("{who} is closed with {}", code.name()));
                     }
                     _ => {}
@@ -77,7 +79,10 @@ impl Client {
             Heard::Closed(code) => {
                 let expected = link.farewell.map(protocol::CloseCode::code);
                 if expected.is_some() && code != expected {
-                    return broken("protocol", format!("{who} is closed with {code:?} and was told {expected:?}"));
+                    return broken(
+                        "protocol",
+                        format!("{who} is closed with {code:?} and was told {expected:?}"),
+                    );
                 }
             }
             Heard::Nonsense(what) => return broken("protocol", format!("{who} hears nonsense: {what}")),
@@ -156,7 +161,9 @@ impl Client {
     /// A `recv` without an id failed; which one is not known, so all are asked again.
     fn hear_refusal_without_id(&mut self, outcome: Result<Said, Wrong>, around: &mut Around<'_>) -> Checked {
         let who = Named(self.key);
-        let Err(wrong) = outcome else { return broken("protocol", format!("{who} got an answer without an id")) };
+        let Err(wrong) = outcome else {
+            return broken("protocol", format!("{who} got an answer without an id"));
+        };
         match wrong.code {
             code if code.temporary() => {
                 for place in self.places.values_mut() {
@@ -172,7 +179,13 @@ impl Client {
         }
     }
 
-    fn hear_answer(&mut self, link: &mut Link<Want>, want: Want, said: Said, around: &mut Around<'_>) -> Checked {
+    fn hear_answer(
+        &mut self,
+        link: &mut Link<Want>,
+        want: Want,
+        said: Said,
+        around: &mut Around<'_>,
+    ) -> Checked {
         let Want { what, conversation, .. } = want;
         match (what, said) {
             (What::Send(id), Said::Sent(sent)) => {
@@ -219,7 +232,10 @@ impl Client {
             }
             (what, said) => {
                 let (who, wire) = (Named(self.key), link.wire);
-                return broken("protocol", format!("{who} asked {what:?} on {wire} and was told {}", said.name()));
+                return broken(
+                    "protocol",
+                    format!("{who} asked {what:?} on {wire} and was told {}", said.name()),
+                );
             }
         }
         Ok(())
@@ -251,7 +267,10 @@ impl Client {
                 around.coverage.count(Seen::NotMember);
                 let still = around.oracle.membership(conversation, self.key.user).map(|period| period.start);
                 if member_since.is_some() && still == member_since {
-                    return broken("D5", format!("{who} is a member of {name} and refused as none: {what:?}"));
+                    return broken(
+                        "D5",
+                        format!("{who} is a member of {name} and refused as none: {what:?}"),
+                    );
                 }
                 match what {
                     What::Send(id) => self.outbox.retain(|outgoing| outgoing.id != id),
@@ -323,7 +342,8 @@ impl Client {
             }
             let cursor = self.places.get(&conversation).map_or(Seq::ZERO, |place| place.cursor).max(start);
             let log = around.store.log(conversation);
-            let missing = (cursor.0.min(head.0)..head.0).find(|place| !sent_by(&log[*place as usize], self.key));
+            let missing =
+                (cursor.0.min(head.0)..head.0).find(|place| !sent_by(&log[*place as usize], self.key));
             if let Some(missing) = missing {
                 let (name, missing) = (Named(conversation), missing + 1);
                 return broken(

@@ -37,7 +37,10 @@ impl Oracle {
             (Request::Append { conversation, from, client_id, payload, .. }, Reply::Appended { seq }) => {
                 self.appended(*conversation, *from, *client_id, payload, *seq)?;
             }
-            (Request::Append { conversation, from, client_id, payload, .. }, Reply::Duplicate { seq, .. }) => {
+            (
+                Request::Append { conversation, from, client_id, payload, .. },
+                Reply::Duplicate { seq, .. },
+            ) => {
                 if self.places.get(&(from.user, *client_id)) != Some(&(*conversation, *seq)) {
                     return broken("D3", format!("{} is no duplicate of #{seq}", Named(*client_id)));
                 }
@@ -70,7 +73,8 @@ impl Oracle {
     }
 
     fn leave(&mut self, conversation: ConversationId, user: UserId, seq: Seq) {
-        let members = self.members.iter_mut().filter(|((id, other), _)| *id == conversation && *other == user);
+        let members =
+            self.members.iter_mut().filter(|((id, other), _)| *id == conversation && *other == user);
         let devices =
             self.devices.iter_mut().filter(|((id, device), _)| *id == conversation && device.user == user);
         let all = members.map(|(_, periods)| periods).chain(devices.map(|(_, periods)| periods));
@@ -114,7 +118,9 @@ impl Oracle {
         let is_same = sent.conversation == conversation && sent.payload == *payload;
         match (is_same, same) {
             (true, true) | (false, false) => Ok(()),
-            (false, true) => broken("D3", format!("{name} was taken with other bytes than it was sent first")),
+            (false, true) => {
+                broken("D3", format!("{name} was taken with other bytes than it was sent first"))
+            }
             (true, false) => broken("D3", format!("{name} was refused as reused and is the same message")),
         }
     }
@@ -165,7 +171,10 @@ impl Oracle {
                 return broken("D5", format!("{name} is trimmed up to {trimmed} and {who} is at {cursor}"));
             }
             if cursor < head && !store.is_pending(device, conversation) {
-                return broken("D5", format!("{who} is at {cursor} of {head} in {name} without a pending mark"));
+                return broken(
+                    "D5",
+                    format!("{who} is at {cursor} of {head} in {name} without a pending mark"),
+                );
             }
             let before = self.cursors.insert((conversation, device), cursor).unwrap_or_default();
             if cursor < before {

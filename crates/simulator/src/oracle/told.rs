@@ -23,7 +23,10 @@ impl Oracle {
         self.check_entry(device.user, conversation, entry, store)?;
         let periods = self.devices.get(&(conversation, device)).map_or(&[][..], |periods| periods);
         if last.is_some_and(|last| entry.seq <= last) {
-            return broken("order", format!("{who} was pushed {what} of {name} after {last:?} on one connection"));
+            return broken(
+                "order",
+                format!("{who} was pushed {what} of {name} after {last:?} on one connection"),
+            );
         }
         let Some(period) = periods.iter().find(|period| period.contains(entry.seq)) else {
             // The news of an entry may be slower than the registration of a device that begins after it, or not at all since its
@@ -155,7 +158,10 @@ impl Oracle {
         let cursor = store.cursors(conversation).find(|(other, _)| *other == device);
         if cursor.is_none_or(|(_, cursor)| cursor < seq) {
             let (device, conversation) = (Named(device), Named(conversation));
-            return broken("D1", format!("recv of {device} up to {seq} in {conversation} was answered, {cursor:?}"));
+            return broken(
+                "D1",
+                format!("recv of {device} up to {seq} in {conversation} was answered, {cursor:?}"),
+            );
         }
         let acknowledged = self.acknowledged.entry((conversation, device)).or_default();
         *acknowledged = (*acknowledged).max(seq);
@@ -174,12 +180,16 @@ impl Oracle {
         }
         let acknowledged = self.delivered.get(&(conversation, user)).copied().unwrap_or_default();
         // Where a device of theirs begins counts, too: a weakness of `delivered` when a user adds a device.
-        let starts = self.devices.iter().filter(|((id, device), _)| *id == conversation && device.user == user);
-        let before = starts.flat_map(|(_, periods)| periods).map(|period| period.start).max().unwrap_or_default();
+        let starts =
+            self.devices.iter().filter(|((id, device), _)| *id == conversation && device.user == user);
+        let before =
+            starts.flat_map(|(_, periods)| periods).map(|period| period.start).max().unwrap_or_default();
         if delivered > acknowledged.max(before) {
             return broken(
                 "D8",
-                format!("{who} is said to have got {delivered} of {name}, no device has acknowledged beyond {acknowledged}"),
+                format!(
+                    "{who} is said to have got {delivered} of {name}, no device has acknowledged beyond {acknowledged}"
+                ),
             );
         }
         let record = store.record(conversation);
