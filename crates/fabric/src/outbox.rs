@@ -120,6 +120,12 @@ impl<T: Send> Outbox<T> {
         self.items
     }
 
+    /// Gives back the memory of emptied blocks; for a port that has fallen quiet.
+    pub fn rest(&mut self) {
+        self.spares = Vec::new();
+        self.spare_bytes = 0;
+    }
+
     /// Takes an emptied block, most often a received one, to be filled again. Items still in it are dropped.
     pub fn recycle(&mut self, mut block: Vec<T>) {
         block.clear();

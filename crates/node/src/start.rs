@@ -326,6 +326,8 @@ impl Seed {
             actions: shard::Actions::default(),
             published: Mono(0),
             turns: 0,
+            busy: Mono(0),
+            rested: false,
         };
         Ok((turn, own_table))
     }

@@ -54,7 +54,16 @@ pub struct Turn {
     pub actions: Actions,
     pub published: Mono,
     pub turns: u64,
+    /// The last turn that had much to do.
+    pub busy: Mono,
+    /// Memory of bursts was given back since then.
+    pub rested: bool,
 }
+
+/// Actions of a turn from which on it counts as busy.
+const BUSY_ACTIONS: usize = 16;
+/// Quiet for so long, a shard gives back the memory of bursts.
+const REST_AFTER: Span = Span::seconds(1);
 
 impl Turn {
     /// Turns until told to stop.
@@ -72,6 +81,7 @@ impl Turn {
                 self.shard.handle(now, Event::Tick);
             }
             self.perform(now);
+            self.rest(now);
             self.account(now);
         }
     }
@@ -200,6 +210,10 @@ impl Turn {
                 self.actions = actions;
                 break;
             }
+            if actions.writes.len() + actions.mail.len() + actions.asks.len() > BUSY_ACTIONS {
+                self.busy = now.mono;
+                self.rested = false;
+            }
             self.write(now, &mut actions);
             for (slot, bytes) in actions.handed_over.drain(..) {
                 self.hand_over(slot, &bytes);
@@ -267,6 +281,16 @@ impl Turn {
         let Some(fd) = self.reactor.tenant(slot).and_then(|id| self.reactor.detach(id)) else { return };
         if let Err(error) = reactor::send_fd(&*self.http, &fd, bytes) {
             tracing::warn!(%error, "an HTTP connection was dropped");
+        }
+    }
+
+    /// 9 After a burst, gives its memory back.
+    fn rest(&mut self, now: Now) {
+        if !self.rested && now.mono.since(self.busy) > REST_AFTER {
+            self.rested = true;
+            self.shard.rest();
+            self.actions.rest();
+            self.outbox.rest();
         }
     }
 

@@ -77,16 +77,29 @@ pub struct Actions {
 }
 
 impl Actions {
-    /// Empties it for the next turn, keeping its memory within reason.
+    /// Empties it for the next turn. Its memory stays, for a busy turn is followed by others like it.
     pub fn clear(&mut self) {
         self.output.clear();
-        self.output.shrink_to(256 * 1024);
         self.writes.clear();
         self.closes.clear();
         self.handed_over.clear();
         self.asks.clear();
         self.mail.clear();
         self.answers.clear();
+    }
+}
+
+impl Actions {
+    /// Gives back memory that a burst has left behind.
+    pub fn rest(&mut self) {
+        const KEPT: usize = 64;
+        self.output.shrink_to(4 * 1024);
+        self.writes.shrink_to(KEPT);
+        self.closes.shrink_to(KEPT);
+        self.handed_over.shrink_to(KEPT);
+        self.asks.shrink_to(KEPT);
+        self.mail.shrink_to(KEPT);
+        self.answers.shrink_to(KEPT);
     }
 }
 

@@ -82,6 +82,14 @@ impl Shard {
         &mut self.core.actions
     }
 
+    /// Gives back memory that a burst has left behind; for a shard that has fallen quiet.
+    pub fn rest(&mut self) {
+        self.pool = Pool::default();
+        self.core.actions.rest();
+        self.core.effects.shrink_to(64);
+        self.core.inputs.shrink_to(64);
+    }
+
     /// What it has counted, gauges included.
     pub fn counters(&mut self) -> &mut Counters {
         self.core.gauge();

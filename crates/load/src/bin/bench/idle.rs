@@ -126,7 +126,18 @@ impl Held {
         }
         let held = Held { stop, threads };
         if open.load(Ordering::SeqCst) != count {
-            Err(held.release().err().unwrap_or_default())
+            let counted = [
+                "throng_accepts_total",
+                "throng_upgrades_refused_total",
+                "throng_closes_total",
+                "throng_connections",
+            ]
+            .map(|name| format!("{name} {}", server.metric(name).unwrap_or(f64::NAN)));
+            Err(format!(
+                "{}; the server counts {}",
+                held.release().err().unwrap_or_default(),
+                counted.join(", ")
+            ))
         } else {
             Ok(held)
         }
