@@ -216,12 +216,10 @@ impl Tables {
         if statements.remove_member.execute((resident.number, user.0))? == 0 {
             return Ok(Reply::Conflict);
         }
-        let mut found = statements.cursors.query((resident.number,))?;
+        let mut found = statements.marks_of_member.query((resident.number, user.0))?;
         let mut unmarked = Vec::new();
         while let Some(row) = found.next()? {
-            if rows::user_id(row, 0)? == user && row.get(3)? {
-                unmarked.push(rows::device(row, 1)?);
-            }
+            unmarked.push(rows::device(row, 0)?);
         }
         drop(found);
         statements.remove_cursors.execute((resident.number, user.0))?;

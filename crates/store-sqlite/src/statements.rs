@@ -40,7 +40,7 @@ statements! {
     page = "SELECT place, ts, kind, user, device, name, body FROM log WHERE place BETWEEN ?1 AND ?2 ORDER BY place";
     trim = "DELETE FROM log WHERE place BETWEEN ?1 AND ?2";
 
-    put_member = "INSERT OR IGNORE INTO members (conversation, user, joined, read) VALUES (?1, ?2, ?3, ?3 - 1)";
+    put_member = "INSERT OR IGNORE INTO members (conversation, user, joined, read) VALUES (?1, ?2, ?3, 0)";
     remove_member = "DELETE FROM members WHERE conversation = ?1 AND user = ?2";
     mark_read = "UPDATE members SET read = ?3 WHERE conversation = ?1 AND user = ?2 AND read < ?3";
     members = "SELECT user, joined, read FROM members WHERE conversation = ?1 ORDER BY user";
@@ -50,6 +50,8 @@ statements! {
         WHERE m.user = ?1 ORDER BY h.id";
 
     cursors = "SELECT user, device, seq, marked FROM cursors WHERE conversation = ?1 ORDER BY user, device";
+    marks_of_member = "SELECT device FROM cursors
+        WHERE conversation = ?1 AND user = ?2 AND marked = 1 ORDER BY device";
     remove_cursors = "DELETE FROM cursors WHERE conversation = ?1 AND user = ?2";
     acknowledge = "UPDATE cursors SET seq = ?4
         WHERE conversation = ?1 AND user = ?2 AND device = ?3 AND seq < ?4";

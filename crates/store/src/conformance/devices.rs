@@ -32,7 +32,7 @@ fn a_first_device_starts_where_its_user_became_a_member(subject: &mut Subject<'_
         append(from_the_start, sender, 4, &[]),
     ]);
     // Nobody's cursor is there yet, and what was appended marked nobody of user 2.
-    assert_eq!(subject.record(later).members[1], member(2, 4, 3, &[]));
+    assert_eq!(subject.record(later).members[1], member(2, 4, 0, &[]));
     subject.check([
         (register(device(2, 5)), registered(&[(later, 3, 5), (from_the_start, 0, 2)])),
         (
@@ -40,7 +40,7 @@ fn a_first_device_starts_where_its_user_became_a_member(subject: &mut Subject<'_
             Reply::Pending(pending(&[(later, 3, 5), (from_the_start, 0, 2)])),
         ),
     ]);
-    assert_eq!(subject.record(later).members[1], member(2, 4, 3, &[(5, 3, true)]));
+    assert_eq!(subject.record(later).members[1], member(2, 4, 0, &[(5, 3, true)]));
     assert_eq!(subject.record(from_the_start).members[1], member(2, 1, 0, &[(5, 0, true)]));
 }
 

@@ -35,7 +35,7 @@ fn a_new_member_starts_just_before_the_entry_that_says_so(subject: &mut Subject<
         append(id, device(1, 1), 2, &[]),
     ]);
     subject.check([(add(id, 3, 1), added(4, &[2, 4]))]);
-    assert_eq!(subject.record(id).members[2], member(3, 4, 3, &[(2, 3, true), (4, 3, true)]));
+    assert_eq!(subject.record(id).members[2], member(3, 4, 0, &[(2, 3, true), (4, 3, true)]));
     assert_eq!(subject.page(id)[3], change(4, Change::Added { by: user(1), user: user(3) }));
     subject.check([
         (Request::ListPending { device: device(3, 4) }, Reply::Pending(pending(&[(id, 3, 4)]))),
@@ -46,7 +46,7 @@ fn a_new_member_starts_just_before_the_entry_that_says_so(subject: &mut Subject<
 fn a_member_without_devices_may_be_added(subject: &mut Subject<'_>) {
     let id = two_people(subject);
     subject.check([(add(id, 3, 2), added(2, &[]))]);
-    assert_eq!(subject.record(id).members[2], member(3, 2, 1, &[]));
+    assert_eq!(subject.record(id).members[2], member(3, 2, 0, &[]));
 }
 
 fn whoever_comes_or_goes_everybody_is_marked(subject: &mut Subject<'_>) {
@@ -118,7 +118,7 @@ fn who_comes_back_starts_anew(subject: &mut Subject<'_>) {
         (acknowledge(id, theirs, 5), Reply::Done),
         (add(id, 2, 1), added(6, &[1])),
     ]);
-    assert_eq!(subject.record(id).members[1], member(2, 6, 5, &[(1, 5, true)]));
+    assert_eq!(subject.record(id).members[1], member(2, 6, 0, &[(1, 5, true)]));
 }
 
 fn who_is_in_is_not_added_and_who_is_out_not_removed(subject: &mut Subject<'_>) {
