@@ -344,3 +344,28 @@ fn an_older_connection_gives_way_while_its_device_is_being_made_known() {
         "#,
     );
 }
+
+#[test]
+fn who_joined_later_has_read_nothing_yet() {
+    check(
+        r#"
+        alice connects as alice/1
+        alice ← {"caught_up":{}}
+        carol connects as carol/1
+        carol ← {"caught_up":{}}
+        rest: alice creates group $g with $alice $bob
+        rest ← "$any"
+        alice ← {"conversation":"$any"} {"message":"$any"}
+        alice sends 2..3 to $g
+        rest: alice adds $carol to $g
+        rest ← "$any"
+        alice ← {"conversation":"$any"} {"message":"$any"}
+        carol ← {"conversation":"$any"} {"message":"$any"}
+        carol → {"recv":{"conv":"$g","seq":4}}
+        alice ← {"receipt":{"conv":"$g","user":"$carol","delivered":4,"read":0}}
+        carol → {"id":2,"read":{"conv":"$g","seq":4}}
+        carol ← {"id":2,"read":{}}
+        alice ← {"receipt":{"conv":"$g","user":"$carol","delivered":4,"read":4}}
+        "#,
+    );
+}

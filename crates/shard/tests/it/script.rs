@@ -59,24 +59,34 @@ pub fn check(script: &str) -> Told {
 #[track_caller]
 pub fn check_with(adjust: fn(&mut Settings), script: &str) -> Told {
     let mut told: Option<Told> = None;
-    for encoding in Encoding::ALL {
-        for shards in [1, 2] {
-            let mut run =
-                Run { world: World::new(encoding, shards, adjust), told: Told::default(), line: "" };
-            run.script(script);
-            run.end();
-            let told = told.get_or_insert_with(|| run.told.clone());
-            told.errors.retain(|code| run.told.errors.contains(code));
-            told.closes.retain(|code| run.told.closes.contains(code));
-        }
+    for mut run in runs(adjust) {
+        run.script(script);
+        run.end();
+        let told = told.get_or_insert_with(|| run.told.clone());
+        told.errors.retain(|code| run.told.errors.contains(code));
+        told.closes.retain(|code| run.told.closes.contains(code));
     }
     told.unwrap_or_default()
 }
 
-struct Run<'s> {
-    world: World,
+/// A beginning for each encoding, on one shard and on two; for tests that look closer than a script can.
+pub fn runs(adjust: fn(&mut Settings)) -> impl Iterator<Item = Run> {
+    Encoding::ALL.into_iter().flat_map(move |encoding| {
+        [1, 2].into_iter().flat_map(move |shards| {
+            [true, false].map(|residents| Run {
+                world: World::new(encoding, shards, residents, adjust),
+                told: Told::default(),
+                line: String::new(),
+            })
+        })
+    })
+}
+
+/// A script that is being played.
+pub struct Run {
+    pub world: World,
     told: Told,
-    line: &'s str,
+    line: String,
 }
 
 /// Two who have heard of each other and acknowledged it.
@@ -97,14 +107,15 @@ const CHAT: &str = r#"
     alice ← {"receipt":{"conv":"$CONV","user":"$bob","delivered":1,"read":0}}
 "#;
 
-impl<'s> Run<'s> {
-    fn script(&mut self, script: &'s str) {
+impl Run {
+    /// Plays some lines.
+    pub fn script(&mut self, script: &str) {
         for line in script.lines() {
             let line = line.split(" # ").next().unwrap_or_default().trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            self.line = line;
+            self.line = line.to_owned();
             match (line.strip_prefix("json: "), line.strip_prefix("cbor: ")) {
                 (Some(line), _) if self.world.encoding == Encoding::Json => self.step(line),
                 (_, Some(line)) if self.world.encoding == Encoding::Cbor => self.step(line),
@@ -115,8 +126,8 @@ impl<'s> Run<'s> {
     }
 
     /// Nobody has heard more than was written down.
-    fn end(&mut self) {
-        self.line = "(the end)";
+    pub fn end(&mut self) {
+        self.line = "(the end)".to_owned();
         let names: Vec<String> = self.world.clients.keys().cloned().collect();
         for name in names {
             self.hears(&name, "nothing");
@@ -132,8 +143,8 @@ impl<'s> Run<'s> {
         let what = what.to_string();
         let what = &what[..what.floor_char_boundary(1_000)];
         panic!(
-            "{what}\n  in the line:    {}\n  spoken on {shards} shards: {:?}",
-            self.line, self.world.encoding
+            "{what}\n  in the line: {}\n  run with:    {:?}, {shards} shards, residents: {}",
+            self.line, self.world.encoding, self.world.residents
         )
     }
 
@@ -208,9 +219,15 @@ impl<'s> Run<'s> {
     }
 
     fn says(&mut self, name: &str, what: &str) {
+        let bytes = self.bytes(what);
+        self.world.feed(name, &bytes);
+    }
+
+    /// What a client sends by a line.
+    pub fn bytes(&self, what: &str) -> Vec<u8> {
         let encoding = self.world.encoding;
         let (kind, rest) = what.split_once(' ').unwrap_or((what, ""));
-        let bytes = match kind {
+        match kind {
             "text" => client::frame(Opcode::Text, true, rest.as_bytes()),
             "binary" => client::frame(Opcode::Binary, true, &hex(rest)),
             "ping" => client::frame(Opcode::Ping, true, rest.as_bytes()),
@@ -233,8 +250,7 @@ impl<'s> Run<'s> {
                     .collect();
                 client::message(encoding, &wire::encode_all(encoding, &objects), 1)
             }
-        };
-        self.world.feed(name, &bytes);
+        }
     }
 
     fn next(&mut self, name: &str) -> Heard {

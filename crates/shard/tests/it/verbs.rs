@@ -250,11 +250,11 @@ fn read_is_the_users_and_receipts_tell_the_others() {
         bob ← {"receipt":{"conv":"$c","user":"$bob","delivered":3,"read":2}}
         bob → {"id":4,"read":{"conv":"$c","seq":1}}
         bob ← {"id":4,"read":{}}
-        # The sender has read its own.
+        # The sender has read its own. A receipt never says more than what was acknowledged.
         alice → {"id":5,"read":{"conv":"$c","seq":3}}
         alice ← {"id":5,"read":{}}
-        bob ← {"receipt":{"conv":"$c","user":"$alice","delivered":1,"read":3}}
-        phone ← {"receipt":{"conv":"$c","user":"$alice","delivered":1,"read":3}}
+        bob ← {"receipt":{"conv":"$c","user":"$alice","delivered":1,"read":1}}
+        phone ← {"receipt":{"conv":"$c","user":"$alice","delivered":1,"read":1}}
         "#,
     );
 }

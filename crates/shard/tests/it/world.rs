@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
-use domain::{Answer, Effect, Input, Refusal};
-use model::{HashKey, Mono, Now, ShardId, Span};
+use domain::{Act, Answer, Effect, Input, Origin, Refusal};
+use model::{ConversationId, HashKey, Mono, Now, ShardId, Span, UserId, partition_of_conversation};
 use protocol::Encoding;
 use shard::{Actions, Ask, Close, Event, Settings, Shard};
 use store::{Engine, MemoryStore, Reply};
@@ -31,6 +31,7 @@ pub struct World {
     pub clients: BTreeMap<String, Client>,
     pub store: MemoryStore,
     pub mood: Mood,
+    pub residents: bool,
     asks: VecDeque<(usize, Ask)>,
     mail: VecDeque<(usize, Effect)>,
     pub answers: VecDeque<Result<Answer, Refusal>>,
@@ -41,10 +42,18 @@ pub struct World {
 /// Where everybody comes from who does not say otherwise.
 pub const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
+const HASH_KEY: HashKey = HashKey([7; 16]);
+/// The ticket of a request whose answer nobody waits for.
+const NOBODY: u64 = 0;
+
 impl World {
-    pub fn new(encoding: Encoding, shards: u16, adjust: fn(&mut Settings)) -> Self {
+    /// Without residents a conversation leaves memory as soon as it is quiet.
+    pub fn new(encoding: Encoding, shards: u16, residents: bool, adjust: fn(&mut Settings)) -> Self {
         let now = Now { mono: Mono(5_000), wall: names::START };
-        let mut settings = Settings::new(shards, HashKey([7; 16]), names::keys(), names::rules());
+        let mut settings = Settings::new(shards, HASH_KEY, names::keys(), names::rules());
+        if !residents {
+            settings.domain.residents_max = 0;
+        }
         adjust(&mut settings);
         World {
             encoding,
@@ -54,6 +63,7 @@ impl World {
             clients: BTreeMap::new(),
             store: MemoryStore::new(),
             mood: Mood::Works,
+            residents,
             asks: VecDeque::new(),
             mail: VecDeque::new(),
             answers: VecDeque::new(),
@@ -155,6 +165,30 @@ impl World {
 
     /// Performs what is asked until nothing is asked any more.
     pub fn settle(&mut self) {
+        self.perform_all();
+        if !self.residents && self.mood == Mood::Works {
+            self.evict();
+        }
+    }
+
+    /// Asks for a conversation there is none of in each partition that has one: who comes makes room.
+    fn evict(&mut self) {
+        let origin = Origin::Outside { shard: ShardId(0), ticket: NOBODY };
+        let by = UserId(names::id("nobody"));
+        let conversations: Vec<ConversationId> = self.store.conversations().collect();
+        for conversation in conversations {
+            let partition = partition_of_conversation(&HASH_KEY, conversation);
+            let none = (0..)
+                .map(|number| ConversationId(names::id(&format!("none{number}"))))
+                .find(|none| partition_of_conversation(&HASH_KEY, *none) == partition)
+                .expect("there are many ids");
+            let act = Act::Remove { origin, by, user: by };
+            self.shards[0].handle(self.now, Event::Outside(Input::Chat { conversation: none, act }));
+            self.perform_all();
+        }
+    }
+
+    fn perform_all(&mut self) {
         loop {
             let mut busy = false;
             for index in 0..self.shards.len() {
@@ -199,7 +233,8 @@ impl World {
         }
         self.asks.extend(asks.into_iter().map(|ask| (index, ask)));
         self.mail.extend(mail.into_iter().map(|(to, effect)| (usize::from(to.0), effect)));
-        self.answers.extend(answers.into_iter().map(|(_, answer)| answer));
+        let awaited = answers.into_iter().filter(|(ticket, _)| *ticket != NOBODY);
+        self.answers.extend(awaited.map(|(_, answer)| answer));
         busy.iter().any(|count| *count > 0)
     }
 
