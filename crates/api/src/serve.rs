@@ -177,11 +177,12 @@ async fn connection(
         .serve_connection(TokioIo::new(stream), answer);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
-        ended = &mut connection => ended,
+        biased;
         () = stopped(&mut stop) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
+        ended = &mut connection => ended,
     };
     if let Err(error) = ended {
         tracing::debug!(%peer, %error, "an HTTP connection ended early");

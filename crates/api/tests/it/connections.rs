@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use api::Limits;
 
-use crate::client::request;
+use crate::client::{Client, request};
 use crate::server::{Options, Server, token};
 
 fn with(limits: Limits) -> Server {
@@ -48,22 +48,19 @@ fn one_connection_too_many_is_told_so_and_room_comes_back() {
     let mut third = server.client();
     assert_eq!(third.ask("GET", "/livez", None, None).header("connection"), Some("close"), "half is taken");
     third.ended();
+    await_metric(&mut held[0], "throng_http_connections 2");
     let mut stalled: Vec<_> = (0..2).map(|_| server.client()).collect();
     for client in &mut stalled {
         client.send("GET /livez HTTP/1.1\r\n");
     }
-    // The stalled ones are handed over some time after they were sent.
-    let refused = loop {
-        let answer = server.ask("GET", "/livez", None, None);
-        if answer.status != 200 {
-            break answer;
-        }
-    };
+    await_metric(&mut held[0], "throng_http_connections 4");
+    let refused = server.ask("GET", "/livez", None, None);
     refused.problem(503, "overloaded");
     assert_eq!(refused.header("connection"), Some("close"));
     drop(stalled);
-    while server.ask("GET", "/livez", None, None).status != 200 {}
-    assert_eq!(held[0].ask("GET", "/livez", None, None).status, 200, "those inside were not disturbed");
+    await_metric(&mut held[0], "throng_http_connections 2");
+    assert_eq!(server.ask("GET", "/livez", None, None).status, 200);
+    assert_eq!(held[1].ask("GET", "/livez", None, None).status, 200, "those inside were not disturbed");
 }
 
 #[test]
@@ -116,8 +113,7 @@ fn x5_the_end_waits_for_requests_and_not_for_idle_connections() {
     assert_eq!(idle.ask("GET", "/livez", None, None).status, 200);
     let mut working = server.client();
     working.send(request("GET", "/v1/conversations", Some(&token("alice")), None));
-    // The request is under way once the next one of another connection is answered by the same thread.
-    while !in_flight(&server) {}
+    await_metric(&mut idle, "throng_store_queue_requests 1");
     server.stop();
     idle.ended();
     drop(held);
@@ -128,12 +124,6 @@ fn x5_the_end_waits_for_requests_and_not_for_idle_connections() {
     server.join();
 }
 
-/// Whether a request waits: three connections are open, this one included.
-fn in_flight(server: &Server) -> bool {
-    let page = server.ask("GET", "/metrics", None, None).body;
-    page.lines().any(|line| line == "throng_http_connections 3")
-}
-
 #[test]
 fn x5_the_end_does_not_wait_for_ever() {
     let mut server = with(Limits { shutdown_deadline: Duration::from_millis(300), ..Limits::default() });
@@ -141,13 +131,17 @@ fn x5_the_end_does_not_wait_for_ever() {
     let held = busy.lock().expect("nobody panicked");
     let mut working = server.client();
     working.send(request("GET", "/v1/conversations", Some(&token("alice")), None));
-    while !page_says(&server, "throng_http_connections 2") {}
+    await_metric(&mut server.client(), "throng_store_queue_requests 1");
     server.stop();
     working.ended();
     drop(held);
     server.join();
 }
 
-fn page_says(server: &Server, text: &str) -> bool {
-    server.ask("GET", "/metrics", None, None).body.lines().any(|line| line == text)
+/// Asks until the metrics have this line.
+fn await_metric(client: &mut Client, line: &str) {
+    let began = Instant::now();
+    while !client.ask("GET", "/metrics", None, None).body.lines().any(|shown| shown == line) {
+        assert!(began.elapsed() < Duration::from_secs(20), "{line}");
+    }
 }

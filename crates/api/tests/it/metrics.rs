@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::client::Client;
 use crate::server::{Options, Server, token};
 
 /// One family as the page shows it.
@@ -94,8 +95,8 @@ fn quoted(text: &str) -> (String, &str) {
     panic!("the value does not end: {text}");
 }
 
-fn read(server: &Server) -> BTreeMap<String, Family> {
-    let answer = server.ask("GET", "/metrics", None, None);
+fn read(client: &mut Client) -> BTreeMap<String, Family> {
+    let answer = client.ask("GET", "/metrics", None, None);
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     parse(&answer.body)
@@ -113,7 +114,8 @@ fn label_values(family: &Family, label: &str) -> Vec<String> {
 #[test]
 fn the_page_shows_every_shard_the_store_the_fabric_and_the_process() {
     let server = Server::with(Options { shards: Some(3), ..Options::default() });
-    let families = read(&server);
+    let mut client = server.client();
+    let families = read(&mut client);
     for metric in shard::Metric::ALL {
         let family = &families[metric.name()];
         assert_eq!(family.kind, metric.kind());
@@ -132,11 +134,12 @@ fn the_page_shows_every_shard_the_store_the_fabric_and_the_process() {
 #[test]
 fn what_happens_is_counted() {
     let server = Server::start();
-    let before = read(&server);
+    let mut client = server.client();
+    let before = read(&mut client);
     let body = r#"{"kind":"group","members":[]}"#;
-    assert_eq!(server.ask("POST", "/v1/conversations", Some(&token("alice")), Some(body)).status, 201);
-    assert_eq!(server.ask("GET", "/nowhere", None, None).status, 404);
-    let after = read(&server);
+    assert_eq!(client.ask("POST", "/v1/conversations", Some(&token("alice")), Some(body)).status, 201);
+    assert_eq!(client.ask("GET", "/nowhere", None, None).status, 404);
+    let after = read(&mut client);
     let more = |name: &str| total(&after, name) - total(&before, name);
     assert!(more("throng_store_requests_total") >= 1.0);
     assert!(more("throng_store_batches_total") >= 1.0);
@@ -151,11 +154,12 @@ fn what_happens_is_counted() {
 #[test]
 fn histograms_are_cumulative() {
     let server = Server::start();
+    let mut client = server.client();
     let body = r#"{"kind":"group","members":[]}"#;
     for _ in 0..20 {
-        assert_eq!(server.ask("POST", "/v1/conversations", Some(&token("alice")), Some(body)).status, 201);
+        assert_eq!(client.ask("POST", "/v1/conversations", Some(&token("alice")), Some(body)).status, 201);
     }
-    let families = read(&server);
+    let families = read(&mut client);
     for name in ["throng_store_commit_seconds", "throng_store_batch_requests"] {
         let family = &families[name];
         assert_eq!(family.kind, "histogram");
