@@ -56,7 +56,11 @@ pub struct Outcome {
 /// Runs a seed.
 pub fn run(seed: u64, mistake: Mistake, listener: Option<Listener>) -> Outcome {
     let mut random = Random::new(seed);
-    let plan = Plan::draw(&mut random);
+    let mut plan = Plan::draw(&mut random);
+    if mistake != Mistake::None {
+        // What stays within a shard cannot be tampered with.
+        plan.shards = plan.shards.max(2);
+    }
     let mut trace = Trace::new(listener);
     trace.line(format_args!("seed {seed}: {plan:?}"));
     let steps = plan.steps;

@@ -16,7 +16,7 @@ use crate::plan::Plan;
 use crate::post::Post;
 use crate::random::Random;
 use crate::server::{Side, Surroundings};
-use crate::tamper::Tamper;
+use crate::tamper::{Mistake, Tamper};
 use crate::tokens::Tokens;
 use crate::trace::Trace;
 use crate::violation::{Checked, broken};
@@ -64,6 +64,8 @@ pub struct World {
     pub calm: bool,
     draining_until: Option<Mono>,
     disk_rests_until: u32,
+    /// A batch that was answered and is not durable: a mistake made on purpose.
+    not_durable: Option<Batch>,
 }
 
 impl World {
@@ -99,6 +101,7 @@ impl World {
             calm: false,
             draining_until: None,
             disk_rests_until: 0,
+            not_durable: None,
             plan,
             random,
         };
@@ -139,6 +142,7 @@ impl World {
         self.wires.sever_all();
         self.post = Post::new(self.plan.shards);
         self.disk.crash(self.plan.shards);
+        self.not_durable = None;
         self.office.crash();
         self.loaded.clear();
         self.draining_until = None;
@@ -286,9 +290,33 @@ impl World {
         if batch.requests.is_empty() {
             return Ok(());
         }
+        if self.tamper.strikes(Mistake::AnswersBeforeCommit, &mut self.random) {
+            return self.answer_first(batch);
+        }
+        if let Some(mut late) = self.not_durable.take() {
+            self.disk.commit(&mut late);
+            self.check_batch(&late)?;
+        }
         self.disk.commit(&mut batch);
         self.note(&batch);
         self.check_batch(&batch)?;
+        for reply in &mut batch.replies {
+            self.tamper.reply(reply, &mut self.random);
+        }
+        self.disk.answer(batch);
+        Ok(())
+    }
+
+    /// Answers from what the store would be, and makes it so later, if no crash comes first.
+    fn answer_first(&mut self, mut batch: Batch) -> Checked {
+        if let Some(mut late) = self.not_durable.take() {
+            self.disk.commit(&mut late);
+            self.check_batch(&late)?;
+        }
+        let before = self.disk.store.clone();
+        self.disk.commit(&mut batch);
+        self.disk.store = before;
+        self.not_durable = Some(Batch { requests: batch.requests.clone(), ..Batch::default() });
         self.disk.answer(batch);
         Ok(())
     }

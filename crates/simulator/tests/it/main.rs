@@ -1,0 +1,4 @@
+//! Runs of the simulator, and whether its checkers notice what is wrong.
+
+mod mistakes;
+mod seeds;
