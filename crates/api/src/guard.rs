@@ -69,6 +69,9 @@ fn framed(request: &Request<Incoming>) -> Result<(), Problem> {
     if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
         return Err(Problem::bad_request("the request must have exactly one header Host").closing());
     }
+    if !request.uri().path().starts_with('/') {
+        return Err(Problem::bad_request("the request's target must be a path that begins with /").closing());
+    }
     // Together with a length this is how requests are smuggled past proxies, and nobody needs it for bodies this small.
     if request.headers().contains_key(TRANSFER_ENCODING) {
         return Err(Problem::bad_request(

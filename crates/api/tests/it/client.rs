@@ -79,7 +79,7 @@ impl Client {
         let head = self.take_head().expect("an answer, not the end of the connection");
         let mut lines = head.split("\r\n");
         let status_line = lines.next().expect("a status line");
-        let status = status_line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).expect(status_line);
+        let status = status_line.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)).expect(status_line);
         let status: u16 = status.parse().expect("a status");
         let headers: Vec<(String, String)> = lines
             .map(|line| {

@@ -165,3 +165,28 @@ fn every_answer_has_the_security_headers() {
         assert_eq!(answer.header("access-control-allow-origin"), None, "{path}");
     }
 }
+
+#[test]
+fn every_form_of_a_target_has_an_answer() {
+    let server = Server::start();
+    for (line, status) in [
+        ("GET http://localhost/livez HTTP/1.1", 200),
+        ("GET http://elsewhere.example/livez HTTP/1.1", 200),
+        ("OPTIONS * HTTP/1.1", 400),
+        ("CONNECT localhost:80 HTTP/1.1", 400),
+        ("GET /livez?x HTTP/1.1", 200),
+        ("GET //livez HTTP/1.1", 404),
+        ("GET /livez HTTP/1.0", 200),
+        ("GET /livez HTTP/2.0", 400),
+        ("PRI * HTTP/2.0", 400),
+        ("GET livez HTTP/1.1", 400),
+        ("GET  /livez HTTP/1.1", 400),
+        ("GET /livez", 400),
+        ("\u{16}\u{3}\u{1} /livez HTTP/1.1", 400),
+    ] {
+        let mut client = server.client();
+        client.send(format!("{line}\r\nHost: localhost\r\n\r\n"));
+        assert_eq!(client.answer().status, status, "{line}");
+    }
+    assert_eq!(server.ask("GET", "/livez", None, None).status, 200);
+}
