@@ -8,5 +8,7 @@ mod world;
 
 mod closes;
 mod errors;
+mod floods;
 mod pushes;
+mod upgrades;
 mod verbs;

@@ -34,7 +34,7 @@ use websocket::Opcode;
 use crate::client::{self, Heard};
 use crate::names::{self, fits};
 use crate::wire;
-use crate::world::{HOME, Mood, World};
+use crate::world::{Mood, World};
 
 /// Which codes were told in every run of a script.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -197,7 +197,7 @@ impl Run {
     }
 
     fn opens(&mut self, name: &str, headers: &[(&str, &str)]) {
-        self.world.accept(name, HOME);
+        self.world.accept(name, self.world.home);
         let head = client::request(self.world.encoding, headers);
         self.world.feed(name, &head);
         let client = self.world.clients.get_mut(name).expect(name);

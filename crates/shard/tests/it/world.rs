@@ -29,6 +29,8 @@ pub struct World {
     /// Who has which slot, by shard.
     slots: Vec<Vec<Option<String>>>,
     pub clients: BTreeMap<String, Client>,
+    /// Where those come from who do not say otherwise.
+    pub home: IpAddr,
     pub store: MemoryStore,
     pub mood: Mood,
     pub residents: bool,
@@ -39,7 +41,7 @@ pub struct World {
     pub handed_over: Vec<(String, Vec<u8>)>,
 }
 
-/// Where everybody comes from who does not say otherwise.
+/// An address of a network for documentation (RFC 5737).
 pub const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 const HASH_KEY: HashKey = HashKey([7; 16]);
@@ -61,6 +63,7 @@ impl World {
             shards: (0..shards).map(|id| Shard::new(ShardId(id), settings.clone(), now)).collect(),
             slots: vec![Vec::new(); usize::from(shards)],
             clients: BTreeMap::new(),
+            home: HOME,
             store: MemoryStore::new(),
             mood: Mood::Works,
             residents,
