@@ -230,7 +230,11 @@ impl Core {
             match request {
                 Ok(request) => self.command(slot, request),
                 Err(error) => {
-                    self.refuse(slot, error.id.map(RequestId::nonzero), error.refusal);
+                    let id = error.id.map(RequestId::nonzero);
+                    match self.within_rate(slot) {
+                        Ok(()) => self.refuse(slot, id, error.refusal),
+                        Err(wait) => self.refuse(slot, id, too_many(wait)),
+                    }
                     if error.fatal {
                         self.close(slot, CloseCode::BadMessage, "what came cannot be read");
                     }
@@ -245,9 +249,7 @@ impl Core {
     fn command(&mut self, slot: u32, request: Request<'_>) {
         let id = request.id.map(RequestId::nonzero);
         if let Err(wait) = self.within_rate(slot) {
-            let mut refusal = Refusal::new(ErrorCode::RateLimited, "too many commands in too short a time");
-            refusal.retry_after = wait;
-            return self.refuse(slot, id, refusal);
+            return self.refuse(slot, id, too_many(wait));
         }
         if self.table.at(slot).phase == Phase::Upgraded {
             return match request.command {
@@ -398,6 +400,12 @@ impl Core {
         let reply = Reply { id, outcome };
         self.frame(slot, 256, |encoding, out| protocol::encode_reply(encoding, out, &reply));
     }
+}
+
+fn too_many(wait: model::Span) -> Refusal<'static> {
+    let mut refusal = Refusal::new(ErrorCode::RateLimited, "too many commands in too short a time");
+    refusal.retry_after = wait;
+    refusal
 }
 
 fn token_refusal(error: TokenError) -> Refusal<'static> {
