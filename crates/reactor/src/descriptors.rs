@@ -37,6 +37,13 @@ pub unsafe fn unshare_files() -> Result<(), UnshareError> {
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }.map_err(UnshareError)
 }
 
+/// Whether [`unshare_files`] is granted here: tried in a thread that does nothing else and ends at once.
+pub fn can_unshare_files() -> bool {
+    // SAFETY: the thread owns and borrows no descriptor.
+    let tried = std::thread::Builder::new().spawn(|| unsafe { unshare_files() }.is_ok());
+    tried.is_ok_and(|thread| thread.join().unwrap_or(false))
+}
+
 /// How many descriptors one table may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorLimit {

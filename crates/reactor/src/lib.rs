@@ -24,7 +24,9 @@ mod slots;
 mod waker;
 
 pub use connect::{ConnectError, ConnectOptions};
-pub use descriptors::{DescriptorLimit, UnshareError, raise_descriptor_limit, unshare_files};
+pub use descriptors::{
+    DescriptorLimit, UnshareError, can_unshare_files, raise_descriptor_limit, unshare_files,
+};
 pub use events::Event;
 pub use handover::{HandoverError, Received, handover_pair, recv_fd, send_fd};
 pub use listener::{AcceptError, Accepted, BindError, ListenOptions, Listener, free_address};
