@@ -4,7 +4,7 @@
 //! no request.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{error, fmt};
@@ -163,7 +163,7 @@ pub(crate) fn look_at_log(file: &Path) -> Result<(), OpenError> {
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");
     let found = match File::open(Path::new(&log)).and_then(log_check::look) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return look_at_length(file),
         Err(error) => {
             return Err(OpenError::Database { file: PathBuf::from(log), source: Box::new(error) });
         }
@@ -176,6 +176,24 @@ pub(crate) fn look_at_log(file: &Path) -> Result<(), OpenError> {
             found.commits_after
         );
         return Err(OpenError::trouble(Path::new(&log), Trouble::damaged(what)));
+    }
+    if found.whole == 0 { look_at_length(file) } else { Ok(()) }
+}
+
+/// Refuses a file that was cut off. Without a log to say more, it is as long as its header says in bytes 28 to 31
+/// (<https://www.sqlite.org/fileformat2.html>, section 1.3); SQLite notices only when whole pages are missing.
+fn look_at_length(file: &Path) -> Result<(), OpenError> {
+    let mut header = [0_u8; 100];
+    let read = File::open(file).and_then(|mut open| {
+        open.read_exact(&mut header)?;
+        open.metadata()
+    });
+    // Whatever else is the matter with the file shows when it is opened.
+    let Ok(metadata) = read else { return Ok(()) };
+    let Ok(page_bytes) = schema::recognise(&header) else { return Ok(()) };
+    let pages = u32::from_be_bytes(header[28..32].try_into().expect("four bytes"));
+    if metadata.len() < u64::from(pages) * u64::from(page_bytes.unsigned_abs()) {
+        return Err(OpenError::trouble(file, Trouble::damaged("its end is missing")));
     }
     Ok(())
 }
@@ -192,8 +210,18 @@ pub(crate) fn look_at_log_unless_served(directory: &Path) -> Result<(), OpenErro
 /// Opens a file through the checking layer, with what every connection needs.
 pub(crate) fn connect(file: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
     vfs::register();
-    if !flags.contains(OpenFlags::SQLITE_OPEN_CREATE) && !file.exists() {
-        return Err(OpenError::Missing { file: file.to_path_buf() });
+    if !flags.contains(OpenFlags::SQLITE_OPEN_CREATE) {
+        match fs::metadata(file) {
+            Ok(metadata) if metadata.len() > 0 => {}
+            // SQLite would make a database of it.
+            Ok(_) => return Err(OpenError::NotOurs { file: file.to_path_buf() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(OpenError::Missing { file: file.to_path_buf() });
+            }
+            Err(source) => {
+                return Err(OpenError::Database { file: file.to_path_buf(), source: Box::new(source) });
+            }
+        }
     }
     let opened = Connection::open_with_flags_and_vfs(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, vfs::VFS);
     let connection = match opened {
