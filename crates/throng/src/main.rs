@@ -5,6 +5,7 @@
 
 mod arguments;
 mod config;
+mod descriptors;
 mod failure;
 mod keys;
 mod logging;

@@ -11,11 +11,11 @@ use std::time::Duration;
 use auth::{Grant, Keys, SigningKey, mint};
 use model::{Span, Wall};
 use node::{Node, StartError};
-use reactor::DescriptorLimit;
 use store_sqlite::{OpenError, SqliteStore};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::Config;
+use crate::descriptors::Tables;
 use crate::keys::{self, KeysError};
 
 /// Why the server could not start, or had to stop.
@@ -61,9 +61,9 @@ impl Error for ServeError {
 /// # Errors
 /// When it cannot start, or the world takes something away that it cannot do without.
 pub fn run(config: Config) -> Result<ExitCode, ServeError> {
-    let limit = reactor::raise_descriptor_limit();
     let shards = shards(&config);
-    tell_limit(limit, shards);
+    let tables = Tables::prepare(shards);
+    tables.tell();
     // The directory is locked before anything is made in it.
     let store = {
         let options = store_sqlite::Options { cache_bytes: config.store.cache_bytes, ..Default::default() };
@@ -79,7 +79,7 @@ pub fn run(config: Config) -> Result<ExitCode, ServeError> {
     let (to_http, from_shards) =
         reactor::handover_pair().map_err(|error| ServeError::System("the socket to the HTTP side", error))?;
     let mut settings = settings(&config, &store, shards, &verifying);
-    settings.connections_max = connections_max(&config, limit);
+    settings.connections_max = tables.connections_max(&config);
     let node = node::Config {
         listen: config.listen,
         settings,
@@ -150,16 +150,32 @@ async fn serve(
     let http = tokio::spawn(api::serve(connections, state, async move {
         let _ = stopped.await;
     }));
+    let quiet = tokio::spawn(give_memory_back(node.handle()));
     stop.asked().await;
+    quiet.abort();
     tracing::info!(seconds = config.drain.0 / 1_000, "stopping: clients are told to come back");
-    let in_time = node.drain(config.drain).await;
+    // Shards accept nobody any more from here on, so HTTP only ends what is under way.
     let _ = stop_http.send(());
+    let in_time = node.drain(config.drain).await;
     let _ = tokio::time::timeout(Duration::from_secs(2), http).await;
     if !in_time {
         tracing::warn!("some connections were cut off at the end of the drain");
     }
     tracing::info!("stopped; everything acknowledged is on disk");
     Ok(ExitCode::SUCCESS)
+}
+
+/// After every burst, as soon as it is over.
+async fn give_memory_back(handle: node::Handle) {
+    let mut given = 0;
+    loop {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let rests = handle.shards().iter().map(|shard| shard.rests()).sum();
+        if rests != given {
+            given = rests;
+            tokio::task::spawn_blocking(node::give_back).await.ok();
+        }
+    }
 }
 
 fn shards(config: &Config) -> u16 {
@@ -189,26 +205,6 @@ fn settings(config: &Config, store: &SqliteStore, shards: u16, keys: &Arc<Keys>)
         commands_burst: config.commands.burst,
         ..defaults
     }
-}
-
-/// Descriptors of a table that are not connections: the database, the listener, wakers of all shards, what HTTP needs.
-const DESCRIPTORS_RESERVED: u64 = 64;
-
-/// The cap of one shard: the configured one, or what its descriptor table has room for.
-fn connections_max(config: &Config, limit: DescriptorLimit) -> usize {
-    let reserved = DESCRIPTORS_RESERVED + u64::from(shards(config));
-    let room = limit.now.map_or(usize::MAX, |now| now.saturating_sub(reserved) as usize);
-    config.connections.shard_max.map_or(room, |max| (max as usize).min(room))
-}
-
-fn tell_limit(limit: DescriptorLimit, shards: u16) {
-    let shown = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |limit| limit.to_string());
-    tracing::info!(
-        was = %shown(limit.soft_before),
-        now = %shown(limit.now),
-        shards,
-        "raised the limit of open files; it holds for each shard, which has a table of its own"
-    );
 }
 
 fn tell_started(config: &Config, node: &Node) {
