@@ -22,6 +22,9 @@ macro_rules! statements {
                 Ok(Statements { $($name: prepare($sql)?,)* })
             }
         }
+
+        #[cfg(test)]
+        const ALL: &[(&str, &str)] = &[$((stringify!($name), $sql)),*];
     };
 }
 
@@ -31,6 +34,8 @@ statements! {
     commit = "COMMIT";
     roll_back = "ROLLBACK";
     copy_log = COPY;
+    /// Gives back the pages in the cache.
+    shrink_memory = "PRAGMA shrink_memory";
 
     conversation = "SELECT number, kind, trimmed, head FROM heads WHERE id = ?1";
     create_conversation = "INSERT INTO conversations (id, kind, trimmed) VALUES (?1, ?2, 0)";
@@ -136,6 +141,31 @@ impl Drop for Prepared {
         unsafe {
             ManuallyDrop::drop(&mut self.statements);
             drop(Box::from_raw(self.connection.as_ptr()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_asked_once_at_start_looks_through_a_table() {
+        let connection = Connection::open_in_memory().expect("a database");
+        crate::schema::migrate(&connection, crate::schema::VERSION).expect("tables");
+        for (name, sql) in ALL {
+            let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect(name);
+            // Parameters stay NULL, which changes no plan.
+            let mut steps = plan.raw_query();
+            while let Some(step) = steps.next().expect("a step") {
+                let step: String = step.get(3).expect("a text");
+                let at_start = matches!(*name, "devices" | "unmark_caught_up");
+                let scans = step.starts_with("SCAN") && step != "SCAN CONSTANT ROW";
+                assert!(at_start || !scans, "{name}: {step}");
+                // Lists are ordered by conversation id, which no index of theirs has.
+                let sorted = matches!(*name, "pending" | "conversations_of_user" | "members_by_arrival");
+                assert!(sorted || !step.contains("TEMP B-TREE"), "{name}: {step}");
+            }
         }
     }
 }
