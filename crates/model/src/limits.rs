@@ -66,6 +66,8 @@ pub const STALL_DEADLINE: Span = Span::seconds(60);
 pub const COMMANDS_BURST: u32 = 2_000;
 /// Commands a second one connection may send, on average.
 pub const COMMANDS_PER_SECOND: u32 = 500;
+/// A `sync` counts as one command, and as one more for each so many entries it asks for.
+pub const SYNC_ENTRIES_PER_COMMAND: u32 = 8;
 /// Inputs that may wait for a conversation or a user to be loaded.
 pub const WAITING_LINE_MAX: usize = 1_024;
 /// Requests to the store that one conversation may have in flight.

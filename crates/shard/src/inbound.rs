@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 
 use auth::{Identity, TokenError};
 use domain::{Act, Input};
+use model::limits::SYNC_ENTRIES_PER_COMMAND;
 use model::{Now, Seq};
 use protocol::{Answer, CloseCode, Command, Encoding, ErrorCode, Refusal, Reply, Request, RequestId};
 use websocket::{Event, MessageKind, Progress, Upgrade};
@@ -67,14 +68,14 @@ impl Shard {
                 Ok(None) => break,
                 Ok(Some(Event::Message { kind, bytes })) => core.message(slot, kind, bytes),
                 Ok(Some(Event::Ping(payload))) => {
-                    if core.within_rate(slot).is_ok() {
+                    if core.within_rate(slot, 1).is_ok() {
                         let mut kept = [0; 125];
                         kept[..payload.len()].copy_from_slice(payload);
                         pong = Some((kept, payload.len()));
                     }
                 }
                 Ok(Some(Event::Pong(_))) => {
-                    let _ = core.within_rate(slot);
+                    let _ = core.within_rate(slot, 1);
                 }
                 Ok(Some(Event::Close { code, .. })) => core.closed_by_peer(slot, code),
                 Err(error) => {
@@ -231,7 +232,7 @@ impl Core {
                 Ok(request) => self.command(slot, request),
                 Err(error) => {
                     let id = error.id.map(RequestId::nonzero);
-                    match self.within_rate(slot) {
+                    match self.within_rate(slot, 1) {
                         Ok(()) => self.refuse(slot, id, error.refusal),
                         Err(wait) => self.refuse(slot, id, too_many(wait)),
                     }
@@ -248,7 +249,7 @@ impl Core {
 
     fn command(&mut self, slot: u32, request: Request<'_>) {
         let id = request.id.map(RequestId::nonzero);
-        if let Err(wait) = self.within_rate(slot) {
+        if let Err(wait) = self.within_rate(slot, weight(&request.command)) {
             return self.refuse(slot, id, too_many(wait));
         }
         if self.table.at(slot).phase == Phase::Upgraded {
@@ -352,18 +353,19 @@ impl Core {
         self.close(slot, CloseCode::Unauthorised, &reason);
     }
 
-    /// Counts one command or control frame against the connection's rate. Far above it, the connection is closed.
-    fn within_rate(&mut self, slot: u32) -> Result<(), model::Span> {
+    /// Counts commands or control frames against the connection's rate. Far above it, the connection is closed.
+    fn within_rate(&mut self, slot: u32, weight: u32) -> Result<(), model::Span> {
         let Now { mono, .. } = self.now;
         let (per_second, burst) = (self.settings.commands_per_second, self.settings.commands_burst);
         let interval = (1_000 / per_second.max(1)).max(1);
         let ahead_max = interval.saturating_mul(burst);
+        let cost = interval.saturating_mul(weight).min(ahead_max);
         let now = mono.0 as u32;
         let connection = self.table.at(slot);
         let ahead = connection.rate.wrapping_sub(now);
         // What lies more than two bursts ahead lies behind: the clock has gone on, or round.
         let ahead = if ahead > ahead_max.saturating_mul(3) { 0 } else { ahead };
-        let ahead = ahead.saturating_add(interval);
+        let ahead = ahead.saturating_add(cost);
         connection.rate = now.wrapping_add(ahead);
         if ahead <= ahead_max {
             return Ok(());
@@ -372,7 +374,7 @@ impl Core {
             self.close(slot, CloseCode::RateLimited, "far too many commands in too short a time");
         }
         // The next one has to fit as well.
-        Err(model::Span(u64::from(ahead + interval - ahead_max)))
+        Err(model::Span(u64::from(ahead + cost - ahead_max)))
     }
 
     fn closed_by_peer(&mut self, slot: u32, code: Option<u16>) {
@@ -399,6 +401,14 @@ impl Core {
         let id = id.and_then(|id| RequestId::new(id.get()));
         let reply = Reply { id, outcome };
         self.frame(slot, 256, |encoding, out| protocol::encode_reply(encoding, out, &reply));
+    }
+}
+
+/// How many commands one counts for. A page of the log costs the store and the socket far more than anything else does.
+fn weight(command: &Command<'_>) -> u32 {
+    match command {
+        Command::Sync { limit, .. } => 1 + limit / SYNC_ENTRIES_PER_COMMAND,
+        _ => 1,
     }
 }
 

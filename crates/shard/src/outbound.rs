@@ -44,6 +44,11 @@ impl Core {
             domain::Answer::Passed => Answer::SendPassing,
             domain::Answer::Received => Answer::Recv,
             domain::Answer::Read => Answer::Read,
+            domain::Answer::Page { .. } if self.piled(slot) > OUTBOX_BYTES_MAX => {
+                let why = domain::Refusal::Overloaded("read the pages you have asked for first");
+                self.counters.count(Metric::CommandsRefused);
+                return self.reply(slot, id, Err(refusal(why)));
+            }
             domain::Answer::Page { conversation, entries, head, more } => {
                 Answer::Sync(Page { conversation, entries: Cow::Owned(entries), head, more })
             }
@@ -53,6 +58,14 @@ impl Core {
             }
         };
         self.reply(slot, id, Ok(answer));
+    }
+
+    /// Bytes for a connection that its socket has not taken or not been given yet: of all answers pages alone are large enough to
+    /// pass the bound within one turn.
+    fn piled(&mut self, slot: u32) -> usize {
+        let turn = self.actions.writes.iter().filter(|write| write.slot == slot);
+        let turn: usize = turn.map(|write| write.to - write.from).sum();
+        turn + self.table.at(slot).unsent as usize
     }
 
     /// The session stands: what was only needed for the opening goes.

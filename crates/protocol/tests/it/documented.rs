@@ -125,6 +125,7 @@ fn the_limits_of_the_page_are_those_of_the_model() {
         ("| nesting", limits::NESTING_MAX),
         ("| commands", limits::COMMANDS_BURST as usize),
         ("| commands", limits::COMMANDS_PER_SECOND as usize),
+        ("| commands", limits::SYNC_ENTRIES_PER_COMMAND as usize),
         ("| entries in one page", limits::SYNC_LIMIT_MAX as usize),
         ("| entries in one page", limits::PAGE_BYTES_MAX / 1024),
         ("| pushed and not", limits::WINDOW_MESSAGES_MAX),

@@ -199,3 +199,33 @@ fn a_client_that_reads_slowly_but_reads_is_kept() {
         run.end();
     }
 }
+
+#[test]
+fn pages_asked_for_without_measure_are_refused_and_do_not_pile_up() {
+    for mut run in runs(|_| {}) {
+        run.script(
+            r#"
+            alice and bob chat in $c
+            bob breaks
+            alice sends 2..9 to $c, 65536 bytes each
+            alice stops reading
+            alice → 100 × {"id":2,"sync":{"conv":"$c","after":1,"limit":256}}
+            "#,
+        );
+        let unsent = run.world.clients["alice"].unsent.len();
+        assert!(unsent < OUTBOX_BYTES_MAX + 750_000, "a page more than the bound, and {unsent} bytes wait");
+        run.world.set_reading("alice", true);
+        let heard = &run.world.clients["alice"].heard;
+        let told = |name: &str| {
+            let names = heard.iter().filter(|heard| match heard {
+                Heard::Object(object) => object["error"]["name"] == name,
+                _ => false,
+            });
+            names.count()
+        };
+        // A page of 256 counts for 33 commands, so 2,000 commands are 60 of them.
+        let (limited, overloaded) = (told("rate_limited"), told("overloaded"));
+        assert_eq!((heard.len(), limited), (100, 40));
+        assert!((50..60).contains(&overloaded), "{overloaded} were refused because too much waits");
+    }
+}
