@@ -9,6 +9,8 @@ mod world;
 mod closes;
 mod errors;
 mod floods;
+mod memory;
 mod pushes;
+mod splits;
 mod upgrades;
 mod verbs;

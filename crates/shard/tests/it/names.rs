@@ -47,6 +47,11 @@ pub fn device(text: &str) -> DeviceKey {
     DeviceKey { user: UserId(id(user)), device: DeviceId(device.parse().expect("a device is a number")) }
 }
 
+/// A token for a device, made now.
+pub fn token(device: DeviceKey, now: Now, lifetime: Span) -> String {
+    mint(&SIGNING, device, now.wall, lifetime)
+}
+
 fn mint(key: &SigningKey, device: DeviceKey, issued_at: Wall, lifetime: Span) -> String {
     let grant = Grant {
         user: &uuid(device.user.0),
