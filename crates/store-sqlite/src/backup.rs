@@ -3,6 +3,8 @@
 //! Owns the way from a data directory to one file that is a complete database. The copy is of one moment: the one at which it began. Deliberately takes
 //! no lock on the directory, as a server holds it; like a check, it lets the write-ahead log grow while it lasts.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::{error, fmt, fs, io};
 
@@ -93,6 +95,13 @@ pub fn backup(
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(write(Box::new(error))),
         _ => {}
     }
+    // Made here and not by SQLite: for its owner only, and with the system's own words when it cannot be.
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&unfinished)
+        .map_err(|error| write(Box::new(error)))?;
     let named = copy(&source, &database, &unfinished, progress).map_err(|error| match error {
         CopyError::Source(error) => BackupError::Source(error),
         CopyError::Write(source) => write(source),
