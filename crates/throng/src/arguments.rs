@@ -207,21 +207,46 @@ pub enum ConfigCommand {
     Docs,
 }
 
+const CHECK_EXAMPLES: &str = "\
+Reads every page and compares checksums, indexes and logs; repairs nothing. Run it as the user the server runs as.
+
+Examples:
+  throng db check --data /var/lib/throng
+  throng db check /backup/throng-2026-01-31.db
+
+Exit codes:
+  0  sound
+  1  damaged, or it could not be looked through; the lines on standard error say what was found
+  2  the command line or the configuration is wrong";
+
+const BACKUP_EXAMPLES: &str = "\
+The copy is of the moment at which it began, and complete when it has its name. Put into an empty folder as throng.db,
+it is the data folder of a server; keys are in files of their own and are not part of it.
+
+Example:
+  throng db backup /backup/throng-$(date +%F).db --data /var/lib/throng
+
+Exit codes:
+  0  written
+  1  it could not be done; the line on standard error says why
+  2  the command line or the configuration is wrong";
+
 /// `throng db`
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXIT_CODES)]
 pub enum Db {
-    /// Check the whole database for damage.
-    #[command(after_help = EXIT_CODES)]
+    /// Check the whole database for damage, also while the server runs.
+    #[command(after_help = CHECK_EXAMPLES)]
     Check {
+        /// A backup to check [default: the database of the data folder].
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
         /// Where configuration and data are.
         #[command(flatten)]
         place: Place,
     },
     /// Copy the database to a file, also while the server runs; an existing file is never replaced.
-    #[command(
-        after_help = "Example:\n  throng db backup /backup/throng-$(date +%F).db --data /var/lib/throng"
-    )]
+    #[command(after_help = BACKUP_EXAMPLES)]
     Backup {
         /// The file to write.
         #[arg(value_name = "FILE")]

@@ -24,6 +24,11 @@ impl Failure {
         Failure { code: FAILED, lines: vec![chain(error)] }
     }
 
+    /// What was looked for and found, one thing a line.
+    pub fn found(lines: Vec<String>) -> Failure {
+        Failure { code: FAILED, lines }
+    }
+
     /// Something on the command line that cannot be.
     pub fn usage(what: impl Display) -> Failure {
         Failure { code: MISUSED, lines: vec![what.to_string()] }

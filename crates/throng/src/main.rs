@@ -5,10 +5,12 @@
 
 mod arguments;
 mod config;
+mod database;
 mod descriptors;
 mod failure;
 mod keys;
 mod logging;
+mod progress;
 mod serve;
 mod token;
 
@@ -151,11 +153,22 @@ fn check_configuration(place: &Place) -> Done {
 }
 
 fn database(db: &Db) -> Done {
-    let place = match db {
-        Db::Check { place } | Db::Backup { place, .. } => place,
-    };
-    loaded(place, Vec::new())?;
-    Err(Failure::of(&Told("this build has no database yet".to_owned())))
+    match db {
+        Db::Check { file, place } => {
+            let config = loaded(place, Vec::new())?.config;
+            let path = file.as_ref().unwrap_or(&config.data);
+            let report = database::check(path).map_err(|error| Failure::of(&error))?;
+            match report.is_sound() {
+                true => print(&database::sound(&report)),
+                false => Err(Failure::found(database::findings(path, &report))),
+            }
+        }
+        Db::Backup { file, place } => {
+            let config = loaded(place, Vec::new())?.config;
+            let written = database::backup(&config.data, file).map_err(|error| Failure::of(&error))?;
+            print(&written)
+        }
+    }
 }
 
 /// Reads the configuration, saying what looks odd.

@@ -3,6 +3,7 @@
 mod chance;
 mod client;
 mod configuration;
+mod database;
 mod ending;
 mod keys;
 mod refusing;
