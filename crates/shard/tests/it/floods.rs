@@ -229,3 +229,13 @@ fn pages_asked_for_without_measure_are_refused_and_do_not_pile_up() {
         assert!((50..60).contains(&overloaded), "{overloaded} were refused because too much waits");
     }
 }
+
+#[test]
+fn pongs_that_nobody_asked_for_count_against_the_rate() {
+    for mut run in runs(|_| {}) {
+        run.script("a connects as alice/1\na ← {\"caught_up\":{}}");
+        let flood = client::frame(Opcode::Pong, true, b"").repeat(4_000);
+        run.world.feed("a", &flood);
+        run.script("a ← close 4429");
+    }
+}
