@@ -292,7 +292,7 @@ impl Sessions {
                 }
             });
             for (connection, device, index) in sessions {
-                self.flights.at(index).forget(summary.id);
+                self.flights.at(index).forget(summary.id, summary.head);
                 self.pump(connection, device, index, out);
             }
         }

@@ -49,12 +49,12 @@ pub struct Flight {
 }
 
 /// News that may be later than the list of what is pending.
-#[derive(Clone, Copy)]
-enum Early {
+#[derive(Clone, Copy, Default)]
+struct Early {
     /// The device has acknowledged so much.
-    Acknowledged(Seq),
-    /// The user is no member any more. Should they have become one again, the list says nothing that a delivery does not.
-    Removed,
+    acknowledged: Seq,
+    /// The entry by which the user went. Whoever comes back begins after it.
+    removed: Seq,
 }
 
 /// The page that a device needs next.
@@ -106,11 +106,11 @@ impl Flight {
         self.catching_up = true;
         for record in records {
             let early = self.early.iter().find(|(conversation, _)| *conversation == record.conversation);
-            let cursor = match early {
-                None => record.cursor,
-                Some((_, Early::Acknowledged(seq))) => record.cursor.max(*seq),
-                Some((_, Early::Removed)) => continue,
-            };
+            let early = early.map_or(Early::default(), |(_, early)| *early);
+            if record.cursor < early.removed {
+                continue;
+            }
+            let cursor = record.cursor.max(early.acknowledged);
             let lane = match self.lanes.iter_mut().find(|lane| lane.conversation == record.conversation) {
                 Some(lane) => {
                     lane.acked = cursor;
@@ -163,7 +163,8 @@ impl Flight {
 
     pub fn acknowledged(&mut self, conversation: ConversationId, cursor: Seq) {
         if self.phase == Phase::Awaiting {
-            self.note_early(conversation, Early::Acknowledged(cursor));
+            let early = self.early(conversation);
+            early.acknowledged = early.acknowledged.max(cursor);
         }
         let Some(position) = self.lanes.iter().position(|lane| lane.conversation == conversation) else {
             return;
@@ -183,20 +184,21 @@ impl Flight {
         }
     }
 
-    /// The user is no member any more.
-    pub fn forget(&mut self, conversation: ConversationId) {
-        self.lanes.retain(|lane| lane.conversation != conversation);
+    /// The user went by the entry at `seq`. A lane that begins there or later is of a membership that came after it.
+    pub fn forget(&mut self, conversation: ConversationId, seq: Seq) {
+        self.lanes.retain(|lane| lane.conversation != conversation || lane.acked >= seq);
         if self.phase == Phase::Awaiting {
-            self.note_early(conversation, Early::Removed);
+            let early = self.early(conversation);
+            early.removed = early.removed.max(seq);
         }
     }
 
-    fn note_early(&mut self, conversation: ConversationId, news: Early) {
-        match self.early.iter_mut().find(|(other, _)| *other == conversation) {
-            None => self.early.push((conversation, news)),
-            Some((_, Early::Removed)) => {}
-            Some((_, known)) => *known = news,
-        }
+    fn early(&mut self, conversation: ConversationId) -> &mut Early {
+        let position = self.early.iter().position(|(other, _)| *other == conversation).unwrap_or_else(|| {
+            self.early.push((conversation, Early::default()));
+            self.early.len() - 1
+        });
+        &mut self.early[position].1
     }
 
     /// Whether the window takes one more message.
