@@ -10,11 +10,16 @@ use shard::{Counters, Metric};
 pub struct ShardGauges {
     values: [AtomicU64; Metric::ALL.len()],
     turns: AtomicU64,
+    rests: AtomicU64,
 }
 
 impl Default for ShardGauges {
     fn default() -> Self {
-        ShardGauges { values: [const { AtomicU64::new(0) }; Metric::ALL.len()], turns: AtomicU64::new(0) }
+        ShardGauges {
+            values: [const { AtomicU64::new(0) }; Metric::ALL.len()],
+            turns: AtomicU64::new(0),
+            rests: AtomicU64::new(0),
+        }
     }
 }
 
@@ -24,6 +29,15 @@ impl ShardGauges {
             self.values[*metric as usize].store(counters.get(*metric), Relaxed);
         }
         self.turns.store(turns, Relaxed);
+    }
+
+    pub(crate) fn count_rest(&self) {
+        self.rests.fetch_add(1, Relaxed);
+    }
+
+    /// How often the shard fell quiet after a burst and gave memory back to the allocator.
+    pub fn rests(&self) -> u64 {
+        self.rests.load(Relaxed)
     }
 
     /// One counter.

@@ -291,6 +291,7 @@ impl Turn {
             self.shard.rest();
             self.actions.rest();
             self.outbox.rest();
+            self.gauges.count_rest();
         }
     }
 
