@@ -227,7 +227,7 @@ impl Engine for SqliteStore {
         }
         self.tables.devices(each).map_err(|trouble| self.fail(trouble))?;
         // What was read here once is not what the traffic will need, so it does not stay in the cache.
-        self.tables.statements().shrink_memory.execute(()).map_err(|error| self.fail(error.into()))?;
+        self.tables.shrink_cache();
         self.state = State::Between;
         Ok(())
     }

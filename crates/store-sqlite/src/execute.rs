@@ -62,6 +62,10 @@ impl Tables {
         }
     }
 
+    pub(crate) fn shrink_cache(&self) {
+        self.prepared.shrink_cache();
+    }
+
     pub(crate) fn statements(&mut self) -> &mut Statements<'static> {
         self.prepared.statements()
     }

@@ -34,8 +34,6 @@ statements! {
     commit = "COMMIT";
     roll_back = "ROLLBACK";
     copy_log = COPY;
-    /// Gives back the pages in the cache.
-    shrink_memory = "PRAGMA shrink_memory";
 
     conversation = "SELECT number, kind, trimmed, head FROM heads WHERE id = ?1";
     create_conversation = "INSERT INTO conversations (id, kind, trimmed) VALUES (?1, ?2, 0)";
@@ -121,6 +119,12 @@ impl Prepared {
     pub(crate) fn connection(&self) -> &Connection {
         // SAFETY: it lives as long as `self`, and is only ever borrowed shared.
         unsafe { self.connection.as_ref() }
+    }
+
+    /// Gives back the pages in the cache. (As a pragma it would happen while the statement is prepared.)
+    pub(crate) fn shrink_cache(&self) {
+        // SAFETY: the handle is that of an open connection; the call only frees pages that nothing uses.
+        unsafe { rusqlite::ffi::sqlite3_db_release_memory(self.connection().handle()) };
     }
 
     /// Both of them.
