@@ -39,8 +39,8 @@ struct Lane {
 
 pub struct Flight {
     phase: Phase,
-    /// A page has been asked for, of this log after this place.
-    fetching: Option<(ConversationId, Seq)>,
+    /// A page has been asked for: of this log after this place, and so many entries at most, for which room is kept.
+    fetching: Option<(ConversationId, Seq, u32)>,
     /// `caught_up` has not been said yet.
     catching_up: bool,
     lanes: Vec<Lane>,
@@ -137,11 +137,11 @@ impl Flight {
         mut push: impl FnMut(Entry),
     ) {
         // An earlier flight of the same session may have asked for it.
-        if self.fetching != Some(page) {
+        let (conversation, after) = page;
+        if self.fetching.is_none_or(|(log, place, _)| (log, place) != page) {
             return;
         }
         self.fetching = None;
-        let (conversation, after) = page;
         let Some(position) = self.lanes.iter().position(|lane| lane.conversation == conversation) else {
             return;
         };
@@ -204,7 +204,8 @@ impl Flight {
     /// Whether the window takes one more message.
     fn room(&self) -> bool {
         let (messages, bytes) = self.outstanding();
-        messages < WINDOW_MESSAGES_MAX && (bytes + PAYLOAD_BYTES_MAX <= WINDOW_BYTES_MAX || messages == 0)
+        let kept = self.fetching.map_or(0, |(_, _, limit)| limit as usize);
+        messages + kept < WINDOW_MESSAGES_MAX && (bytes + PAYLOAD_BYTES_MAX <= WINDOW_BYTES_MAX || messages == 0)
     }
 
     fn outstanding(&self) -> (usize, usize) {
@@ -227,10 +228,10 @@ impl Flight {
             conversation: lane.conversation,
             after: lane.pushed,
             up_to: lane.head,
-            limit: (WINDOW_MESSAGES_MAX - messages) as u32,
+            limit: ((WINDOW_MESSAGES_MAX - messages) as u64).min(lane.head.0 - lane.pushed.0) as u32,
             bytes_max: WINDOW_BYTES_MAX.saturating_sub(bytes),
         };
-        self.fetching = Some((page.conversation, page.after));
+        self.fetching = Some((page.conversation, page.after, page.limit));
         Some(page)
     }
 
