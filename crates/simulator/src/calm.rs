@@ -1,7 +1,8 @@
 //! The end of a run: nothing goes wrong any more, everybody is online, and everything must come right.
 
-use model::{Seq, Span};
+use model::{DeviceKey, Mono, Seq, Span};
 
+use crate::client::Client;
 use crate::coverage::Seen;
 use crate::names::Named;
 use crate::oracle::sent_by;
@@ -23,8 +24,10 @@ impl World {
         }
         self.clients.iter_mut().for_each(|client| client.calm_down());
         self.rest()?;
+        let online_since = self.now.mono;
         self.last_words()?;
         self.rest()?;
+        self.check_receipts(online_since)?;
         self.check_everything()
     }
 
@@ -142,6 +145,36 @@ impl World {
                 if let Some(missing) = missing {
                     let (who, name) = (Named(client.key), Named(conversation));
                     return broken("D5", format!("{who} never got #{} of {name}", missing.seq));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whoever was online all the time has heard how far the others are.
+    fn check_receipts(&self, online_since: Mono) -> Checked {
+        let store = &self.disk.store;
+        let stayed = |client: &&Client| client.link.as_ref().is_some_and(|link| link.since <= online_since);
+        for client in self.clients.iter().filter(stayed) {
+            for (conversation, _) in self.oracle.shares(client.key) {
+                let log = store.log(conversation);
+                let (Some(record), Some(last)) = (store.record(conversation), log.last()) else { continue };
+                if record.members.len() > self.plan.receipts_members_max {
+                    continue;
+                }
+                // Who sent the last message has it without having received it.
+                let others = record.members.iter().filter(|member| {
+                    let sent_it = member.devices.iter().any(|device| {
+                        sent_by(last, DeviceKey { user: member.user, device: device.device })
+                    });
+                    member.user != client.key.user && !sent_it
+                });
+                for other in others {
+                    let heard = client.receipts.get(&(conversation, other.user)).copied();
+                    if heard != Some(last.seq) {
+                        let (who, name, user) = (Named(client.key), Named(conversation), Named(other.user));
+                        return broken("rest", format!("{who} has heard {heard:?} of {user} in {name}, all have {}", last.seq));
+                    }
                 }
             }
         }

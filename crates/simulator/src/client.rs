@@ -9,7 +9,7 @@ mod hearing;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use model::{ClientId, ConversationId, DeviceKey, HashKey, Mono, Now, Payload, Seq, Wall};
+use model::{ClientId, ConversationId, DeviceKey, HashKey, Mono, Now, Payload, Seq, UserId, Wall};
 use protocol::{CloseCode, Encoding};
 use store::MemoryStore;
 use websocket::Pool;
@@ -138,7 +138,8 @@ enum What {
     Send(ClientId),
     Passing,
     Recv(Seq),
-    Read(Seq),
+    /// Up to here, and whether that was known to be acknowledged.
+    Read(Seq, bool),
     Sync(Seq),
     /// A `send` under a client id that is taken.
     Reuse,
@@ -163,8 +164,12 @@ pub struct Client {
     pub older: Vec<Link<Want>>,
     /// When it connects next.
     pub come_back: Mono,
+    /// The server has asked it to send nothing before then.
+    patient_until: Mono,
     /// Whether it ever connected.
     pub known: bool,
+    /// How far each member has got, as the last receipt said.
+    pub receipts: BTreeMap<(ConversationId, UserId), Seq>,
     token_ends: Wall,
     sent: u32,
     /// Some messages that were confirmed.
@@ -184,6 +189,8 @@ impl Client {
             older: Vec::new(),
             come_back: Mono(random.between(0, 3_000)),
             known: false,
+            patient_until: Mono(0),
+            receipts: BTreeMap::new(),
             token_ends: Wall(0),
             sent: 0,
             done: Vec::new(),

@@ -30,6 +30,8 @@ counted! {
     DiskFull = "batches on a full disk";
     Connects = "sessions";
     ConnectsWithoutQuery = "sessions of known devices that asked the store nothing";
+    HandedOver = "requests handed over to the HTTP side";
+    Strangers = "strangers who spoke nonsense";
     HandshakesRefused = "upgrades refused";
     Takeovers = "takeovers";
     TakeoverWhileWaiting = "sessions that began while the device waited for its registration or list";

@@ -25,6 +25,7 @@ mod link;
 mod office;
 mod oracle;
 mod server;
+mod strangers;
 
 mod calm;
 mod world;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{ConversationId, Entry, Mono, Seq};
+use model::{ConversationId, Entry, Mono, Seq, Span};
 use protocol::client::{Incoming, decode, encode_request};
 use protocol::{Answer, CloseCode, Command, ConversationPush, Encoding, ErrorCode, Push, Request, RequestId};
 use websocket::{Event, MessageKind, Opcode, Pool, Receiver, Response, ResponseReader, Settings};
@@ -87,6 +87,8 @@ pub struct Wrong {
     pub code: ErrorCode,
     /// What was said about it.
     pub message: String,
+    /// How long to wait before the next attempt.
+    pub retry_after: Span,
 }
 
 /// What a request was about, until it is answered.
@@ -128,6 +130,8 @@ pub struct Link<T> {
     pub awaiting: BTreeMap<u64, Asked<T>>,
     /// The last place pushed over this connection, by conversation.
     pub pushed: BTreeMap<ConversationId, Seq>,
+    /// The first place pushed over this connection, by conversation.
+    pub first: BTreeMap<ConversationId, Seq>,
     /// What must have been pushed before `caught_up`, by conversation.
     pub expected: BTreeMap<ConversationId, (Seq, Seq)>,
     /// The close code the server announced.
@@ -174,6 +178,7 @@ impl<T> Link<T> {
             next_id: 1,
             awaiting: BTreeMap::new(),
             pushed: BTreeMap::new(),
+            first: BTreeMap::new(),
             expected: BTreeMap::new(),
             farewell: None,
             stalled_until: Mono(0),
@@ -295,7 +300,11 @@ fn sort(incoming: Incoming<'_>) -> Heard {
                     Ok(Said::Page { entries: page.entries.into_owned(), head: page.head, more: page.more })
                 }
                 Ok(Answer::Ping | Answer::SendPassing | Answer::Recv | Answer::Read) => Ok(Said::Done),
-                Err(refusal) => Err(Wrong { code: refusal.code, message: refusal.message.into_owned() }),
+                Err(refusal) => Err(Wrong {
+                    code: refusal.code,
+                    message: refusal.message.into_owned(),
+                    retry_after: refusal.retry_after,
+                }),
             };
             Heard::Reply(reply.id.map(RequestId::get), outcome)
         }

@@ -58,6 +58,8 @@ pub struct Oracle {
     cursors: BTreeMap<(ConversationId, DeviceKey), Seq>,
     /// The highest place that a device of the user has durably acknowledged, or has because it sent it.
     delivered: BTreeMap<(ConversationId, UserId), Seq>,
+    /// The highest read mark that each member ever had.
+    read: BTreeMap<(ConversationId, UserId), Seq>,
     /// The last entry of a conversation that the owners of users on a shard have heard of.
     heard_of: BTreeMap<(ShardId, ConversationId), Seq>,
 }
@@ -72,6 +74,11 @@ impl Oracle {
     pub fn requesting(&mut self, conversation: ConversationId, device: DeviceKey, seq: Seq) {
         let requested = self.requested.entry((conversation, device)).or_default();
         *requested = (*requested).max(seq);
+    }
+
+    /// How far a device has ever asked its cursor to move.
+    pub fn requested(&self, conversation: ConversationId, device: DeviceKey) -> Seq {
+        self.requested.get(&(conversation, device)).copied().unwrap_or_default()
     }
 
     /// The user's current membership, if they are a member.

@@ -63,6 +63,10 @@ pub struct Plan {
     pub commands_burst: u32,
     /// Upgrades a shard admits at once, and then as many a second.
     pub admission_burst: u32,
+    /// Connections of one shard that have not said who they are.
+    pub unauthenticated_max: usize,
+    /// How often somebody comes who is no client of ours, in a thousand steps.
+    pub strangers: u32,
 }
 
 impl Plan {
@@ -80,7 +84,7 @@ impl Plan {
         });
         let burst_max = if random.below(3) == 0 { 700 } else { 60 };
         Plan {
-            shards: random.between(1, 4) as u16,
+            shards: *random.pick(&[1, 2, 2, 3, 4, 4, 7]).unwrap_or(&2),
             users: random.between(2, 12) as u8,
             devices_max: random.between(1, 3) as u32,
             steps,
@@ -96,7 +100,7 @@ impl Plan {
             stalls: *random.pick(&[0, 5, 20]).unwrap_or(&0),
             mischief: *random.pick(&[0, 5, 30]).unwrap_or(&0),
             holds: *random.pick(&[0, 5, 30]).unwrap_or(&0),
-            hold_max: Span(*random.pick(&[10, 200, 1_500]).unwrap_or(&10)),
+            hold_max: Span(*random.pick(&[10, 200, 1_500, 6_000]).unwrap_or(&10)),
             leaps: *random.pick(&[1, 3, 10, 40]).unwrap_or(&5),
             leap_max: Span(*random.pick(&[2_500, 2_500, 5_000, 70_000]).unwrap_or(&5_000)),
             wall_jumps: random.below(4) == 0,
@@ -107,6 +111,8 @@ impl Plan {
             disk_stalls: *random.pick(&[0, 0, 2]).unwrap_or(&0),
             partitions: *random.pick(&[2, 4, 16, 255]).unwrap_or(&255),
             commands_burst: *random.pick(&[100, 2_000, 2_000]).unwrap_or(&2_000),
+            unauthenticated_max: *random.pick(&[3, 8_192, 8_192]).unwrap_or(&8_192),
+            strangers: *random.pick(&[0, 2, 10]).unwrap_or(&0),
             admission_burst: *random.pick(&[2, 20_000, 20_000]).unwrap_or(&20_000),
         }
     }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
 use domain::{Effect, Input};
+use model::limits::{OUTBOX_BYTES_MAX, WINDOW_BYTES_MAX};
 use model::{Now, ShardId};
 use shard::{Close, Event, Shard};
 use store::Reply;
@@ -18,10 +19,16 @@ use crate::office::Office;
 use crate::oracle::Oracle;
 use crate::post::Post;
 use crate::random::Random;
+use crate::strangers::HTTP_REQUEST;
 use crate::tamper::Tamper;
 use crate::trace::Trace;
+use crate::violation::Violation;
 use crate::wires::{WireId, Wires};
 use crate::words::Said;
+
+/// Most bytes that may wait for a socket: where it counts as a slow consumer, and the answers that were under way by then: a full
+/// window, and some pages of `sync`.
+const UNSENT_MAX: usize = OUTBOX_BYTES_MAX + 4 * (WINDOW_BYTES_MAX / 3 * 4);
 
 /// One shard and what a reactor would keep for it.
 pub struct Side {
@@ -32,6 +39,8 @@ pub struct Side {
     free: Vec<u32>,
     /// Requests that have come from outside the sockets.
     pub outside: VecDeque<Input>,
+    /// What was wrong with what the shard did, if something was.
+    pub violation: Option<Violation>,
 }
 
 /// What is around a shard while it turns.
@@ -71,7 +80,7 @@ impl Surroundings<'_> {
 impl Side {
     /// A shard without connections.
     pub fn new(id: ShardId, shard: Shard) -> Self {
-        Side { shard, id, slots: Vec::new(), free: Vec::new(), outside: VecDeque::new() }
+        Side { shard, id, slots: Vec::new(), free: Vec::new(), outside: VecDeque::new(), violation: None }
     }
 
     /// One turn. Returns whether anything happened.
@@ -248,6 +257,9 @@ impl Side {
             }
             busy = true;
             self.write(&actions, around);
+            for (slot, bytes) in actions.handed_over.drain(..) {
+                self.hand_over(slot, &bytes, around);
+            }
             for (slot, how) in actions.closes.drain(..) {
                 self.close(slot, how, around);
             }
@@ -300,11 +312,28 @@ impl Side {
                 around.now.mono.0, self.id.0
             ));
             let bytes = wire.flush();
+            if bytes > UNSENT_MAX {
+                let what = format!("{bytes} bytes wait for a socket that does not take them");
+                self.violation = Some(Violation { invariant: "X1", what });
+            }
             if bytes > 0 {
                 around.coverage.count(Seen::Unsent);
                 self.shard.handle(around.now, Event::Unsent { slot, bytes });
             }
         }
+    }
+
+    fn hand_over(&mut self, slot: u32, bytes: &[u8], around: &mut Surroundings<'_>) {
+        around.trace.line(format_args!("{} s{} Actions::handed_over {slot}", around.now.mono.0, self.id.0));
+        around.coverage.count(Seen::HandedOver);
+        if !HTTP_REQUEST.starts_with(bytes) {
+            self.violation = Some(Violation { invariant: "handover", what: "other bytes than came".to_owned() });
+        }
+        if let Some(wire) = self.slots[slot as usize].and_then(|id| around.wires.get(id)) {
+            wire.sever();
+            wire.let_go = true;
+        }
+        self.vacate(slot, around);
     }
 
     fn close(&mut self, slot: u32, how: Close, around: &mut Surroundings<'_>) {

@@ -16,6 +16,7 @@ use crate::plan::Plan;
 use crate::post::Post;
 use crate::random::Random;
 use crate::server::{Side, Surroundings};
+use crate::strangers;
 use crate::tamper::{Mistake, Tamper};
 use crate::tokens::Tokens;
 use crate::trace::Trace;
@@ -117,6 +118,7 @@ impl World {
         settings.commands_per_second = self.plan.commands_burst / 2;
         settings.admission_burst = self.plan.admission_burst;
         settings.admission_per_second = self.plan.admission_burst;
+        settings.unauthenticated_max = self.plan.unauthenticated_max;
         settings.domain.residents_max = self.plan.residents_max;
         settings.domain.receipts_members_max = self.plan.receipts_members_max;
         self.sides = (0..self.plan.shards)
@@ -193,7 +195,18 @@ impl World {
         }
         if self.draining_until.is_some_and(|until| self.now.mono > until) {
             self.trace.line(format_args!("{} the process has drained and is started again", self.now.mono.0));
+            for side in 0..self.sides.len() {
+                self.turn(side)?;
+                let left = self.sides[side].shard.connections();
+                if left > 0 {
+                    return broken("X5", format!("shard {side} has drained and still has {left} connections"));
+                }
+            }
             self.restart()?;
+        }
+        if self.random.permille(self.plan.strangers) {
+            let shard = ShardId(self.random.below(self.sides.len()) as u16);
+            strangers::visit(&mut self.wires, shard, &mut self.random, &mut self.coverage);
         }
         if self.random.permille(self.plan.disk_stalls) {
             self.coverage.count(Seen::DiskStalls);
@@ -254,6 +267,9 @@ impl World {
             calm: self.calm,
         };
         let busy = self.sides[side].turn(&mut around);
+        if let Some(violation) = self.sides[side].violation.take() {
+            return Err(violation);
+        }
         self.office.verdict()?;
         Ok(busy)
     }

@@ -48,6 +48,9 @@ impl Client {
         if !around.calm {
             link = self.misfortune(link, around)?;
         }
+        if self.patient_until > around.now.mono {
+            return Some(link);
+        }
         self.acknowledge(&mut link, around);
         if !around.calm {
             self.say_something(around);
@@ -63,7 +66,10 @@ impl Client {
         let now = around.now.mono;
         if around.random.permille(around.plan.stalls) {
             around.coverage.count(Seen::Stalls);
-            link.stalled_until = Mono(now.0 + around.random.between(1, 20_000));
+            link.stalled_until = Mono(now.0 + {
+                let most = 300_000 >> around.random.below(8);
+                around.random.between(1, most)
+            });
         }
         if !around.random.permille(around.plan.breaks) {
             return Some(link);
@@ -236,9 +242,10 @@ impl Client {
         match around.random.below(8) {
             0..=2 => {
                 let place = self.places.entry(conversation).or_default();
-                let seq = if around.random.below(2) == 0 { place.acknowledged } else { place.asked };
+                let sure = around.random.below(2) == 0;
+                let seq = if sure { place.acknowledged } else { place.asked };
                 if seq > place.read && member_since.is_some_and(|start| seq > start) {
-                    link.request(Command::Read { conversation, seq }, want(What::Read(seq)));
+                    link.request(Command::Read { conversation, seq }, want(What::Read(seq, sure)));
                 }
             }
             3 | 4 => {

@@ -1,5 +1,8 @@
 //! What a client makes of what it hears.
 
+use std::cmp::Ordering;
+
+use model::limits::WINDOW_MESSAGES_MAX;
 use model::{ConversationId, Entry, Mono, Seq};
 use protocol::{Command, ErrorCode, Token};
 use websocket::Opcode;
@@ -15,6 +18,11 @@ impl Client {
     /// One thing a client hears on a link.
     pub(super) fn hear(&mut self, link: &mut Link<Want>, heard: Heard, around: &mut Around<'_>) -> Checked {
         let (now, who) = (around.now.mono.0, Named(self.key));
+        if let Some(code) = link.farewell
+            && !matches!(heard, Heard::Closed(_))
+        {
+            return broken("protocol", format!("{who} was told {} and then {heard:?}", code.name()));
+        }
         match heard {
             Heard::Upgraded => self.introduce(link, around),
             Heard::Refused(status) => {
@@ -34,7 +42,8 @@ impl Client {
                 around.trace.line(format_args!(
                     "{now} client {who} ← Push::Receipt {name} {user} delivered {delivered} read {read}"
                 ));
-                around.oracle.receipt(self.key.user, &receipt, around.store)?;
+                around.oracle.receipt(self.key.user, &receipt)?;
+                self.receipts.insert((receipt.conversation, receipt.user), receipt.delivered);
             }
             Heard::Member(_) => {}
             Heard::NoMember(conversation) => {
@@ -166,6 +175,7 @@ impl Client {
         };
         match wrong.code {
             code if code.temporary() => {
+                self.patient_until = self.patient_until.max(Mono(around.now.mono.0 + wrong.retry_after.0));
                 for place in self.places.values_mut() {
                     place.asked = place.acknowledged;
                 }
@@ -205,7 +215,7 @@ impl Client {
                 let place = self.places.entry(conversation).or_default();
                 place.acknowledged = place.acknowledged.max(seq);
             }
-            (What::Read(seq), Said::Done) => {
+            (What::Read(seq, _), Said::Done) => {
                 around.coverage.count(Seen::Reads);
                 let place = self.places.entry(conversation).or_default();
                 place.read = place.read.max(seq);
@@ -246,6 +256,7 @@ impl Client {
         let (who, name) = (Named(self.key), Named(conversation));
         let wait = Mono(around.now.mono.0 + around.random.between(0, 1_000));
         if wrong.code.temporary() {
+            self.patient_until = self.patient_until.max(Mono(around.now.mono.0 + wrong.retry_after.0));
             match what {
                 What::Send(id) => {
                     if let Some(outgoing) = self.outbox.iter_mut().find(|outgoing| outgoing.id == id) {
@@ -281,8 +292,8 @@ impl Client {
                     _ => {}
                 }
             }
-            // What it had acknowledged just before may have met a full disk.
-            (What::Read(_), ErrorCode::BadRequest) if around.plan.full.is_some() => {}
+            // The acknowledgement on its way before it may have been refused.
+            (What::Read(_, false), ErrorCode::BadRequest) => {}
             (what, code) => {
                 let message = &wrong.message;
                 return broken(
@@ -315,16 +326,37 @@ impl Client {
         if sent_by(&entry, self.key) {
             around.coverage.count(Seen::PushedOwn);
         }
+        if !link.connected {
+            return broken("order", format!("{who} was pushed an entry before its connect was answered"));
+        }
         let last = link.pushed.insert(conversation, entry.seq);
+        link.first.entry(conversation).or_insert(entry.seq);
         around.oracle.pushed(self.key, conversation, &entry, place.cursor, last, around.store)?;
         place.have.insert(entry.seq);
         place.cursor = place.cursor.max(entry.seq);
         place.pass_over_own();
+        self.check_window(link, around)
+    }
+
+    /// At most a window's worth is pushed beyond what the device has acknowledged, or is about to.
+    fn check_window(&self, link: &Link<Want>, around: &mut Around<'_>) -> Checked {
         let window = link.pushed.iter().map(|(conversation, pushed)| {
-            pushed.0.saturating_sub(self.places.get(conversation).map_or(0, |place| place.acknowledged.0))
+            let Some(membership) = around.oracle.membership(*conversation, self.key.user) else { return 0 };
+            let before = link.first.get(conversation).map_or(Seq::ZERO, |first| first.previous());
+            let asked = around.oracle.requested(*conversation, self.key);
+            let base = asked.max(before).max(membership.start).0;
+            // What it sent itself and follows is passed over.
+            let after = around.store.log(*conversation).iter().skip(base as usize);
+            let own = after.take_while(|entry| sent_by(entry, self.key)).count() as u64;
+            pushed.0.saturating_sub(base + own)
         });
-        if window.sum::<u64>() == model::limits::WINDOW_MESSAGES_MAX as u64 {
-            around.coverage.count(Seen::WindowFull);
+        match window.sum::<u64>().cmp(&(WINDOW_MESSAGES_MAX as u64)) {
+            Ordering::Less => {}
+            Ordering::Equal => around.coverage.count(Seen::WindowFull),
+            Ordering::Greater => {
+                let who = Named(self.key);
+                return broken("X1", format!("more than a window is under way to {who}: {:?}", link.pushed));
+            }
         }
         Ok(())
     }

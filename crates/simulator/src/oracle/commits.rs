@@ -52,6 +52,10 @@ impl Oracle {
             (Request::Acknowledge { conversation, device, seq }, Reply::Done) => {
                 self.moved(*conversation, *device, *seq, store)?;
             }
+            (Request::MarkRead { conversation, user, seq }, Reply::Done) => {
+                let read = self.read.entry((*conversation, *user)).or_default();
+                *read = (*read).max(*seq);
+            }
             (Request::Settle { conversation, acknowledged, .. }, Reply::Done) => {
                 for (device, seq) in acknowledged {
                     self.moved(*conversation, *device, *seq, store)?;

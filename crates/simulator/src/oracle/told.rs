@@ -169,7 +169,7 @@ impl Oracle {
     }
 
     /// A receipt reached somebody.
-    pub fn receipt(&self, to: UserId, receipt: &protocol::Receipt, store: &MemoryStore) -> Checked {
+    pub fn receipt(&self, to: UserId, receipt: &protocol::Receipt) -> Checked {
         let protocol::Receipt { conversation, user, delivered, read } = *receipt;
         let (who, name) = (Named(user), Named(conversation));
         if !self.members.contains_key(&(conversation, to)) {
@@ -192,10 +192,9 @@ impl Oracle {
                 ),
             );
         }
-        let record = store.record(conversation);
-        let member = record.iter().flat_map(|record| &record.members).find(|member| member.user == user);
-        if member.is_some_and(|member| read > member.read) {
-            return broken("D8", format!("{who} is said to have read {read} of {name}, which is not stored"));
+        let stored = self.read.get(&(conversation, user)).copied().unwrap_or_default();
+        if read > stored.max(before) {
+            return broken("D8", format!("{who} is said to have read {read} of {name}, {stored} is stored"));
         }
         Ok(())
     }
