@@ -46,7 +46,7 @@ impl World {
     }
 
     /// Everybody acts until there is nothing left to do, over and over with time passing, until nobody wants anything.
-    fn rest(&mut self) -> Checked {
+    pub fn rest(&mut self) -> Checked {
         let mut quiet = 0;
         for _ in 0..ROUNDS_MAX {
             let busy = self.round()?;
@@ -79,7 +79,8 @@ impl World {
         )
     }
 
-    fn round(&mut self) -> Result<bool, crate::violation::Violation> {
+    /// A turn of everybody and a commit. Whether the server had something to do.
+    pub fn round(&mut self) -> Result<bool, crate::violation::Violation> {
         let mut busy = self.disk.asked() > 0;
         for side in 0..self.sides.len() {
             busy |= self.turn(side)?;

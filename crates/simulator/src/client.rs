@@ -9,7 +9,7 @@ mod hearing;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use model::{ClientId, ConversationId, DeviceKey, HashKey, Mono, Now, Payload, Seq, UserId, Wall};
+use model::{ClientId, ConversationId, DeviceKey, HashKey, Mono, Now, Payload, Seq, ShardId, UserId, Wall};
 use protocol::{CloseCode, Encoding};
 use store::MemoryStore;
 use websocket::Pool;
@@ -162,6 +162,8 @@ pub struct Client {
     pub link: Option<Link<Want>>,
     /// Older ones that were replaced and still live.
     pub older: Vec<Link<Want>>,
+    /// The shard it always connects to, if it does.
+    pub home: Option<ShardId>,
     /// When it connects next.
     pub come_back: Mono,
     /// The server has asked it to send nothing before then.
@@ -188,6 +190,7 @@ impl Client {
             link: None,
             older: Vec::new(),
             come_back: Mono(random.between(0, 3_000)),
+            home: None,
             known: false,
             patient_until: Mono(0),
             receipts: BTreeMap::new(),
@@ -195,6 +198,22 @@ impl Client {
             sent: 0,
             done: Vec::new(),
         }
+    }
+
+    /// Has the plainest habits from now on, and always connects to one shard.
+    pub fn settle_down(&mut self, home: ShardId) {
+        self.home = Some(home);
+        self.habits = Habits {
+            encoding: Encoding::Json,
+            acknowledge_every: 1,
+            acknowledge_permille: 0,
+            acknowledge_own: false,
+            silent: false,
+            eager: false,
+            bearer: false,
+            outstanding_max: 1,
+            talkative: 0,
+        };
     }
 
     /// Does something, perhaps.
@@ -251,7 +270,8 @@ impl Client {
 
     /// Opens a connection. The state that belongs to a connection starts anew.
     pub fn connect(&mut self, around: &mut Around<'_>) {
-        let shard = model::ShardId(around.random.below(usize::from(around.shards)) as u16);
+        let anywhere = ShardId(around.random.below(usize::from(around.shards)) as u16);
+        let shard = self.home.unwrap_or(anywhere);
         let room = around.plan.room_max.min(200 << around.random.below(14));
         let wire = around.wires.open(shard, room);
         let (token, ends) = around.token(self.key);

@@ -28,10 +28,12 @@ mod server;
 mod strangers;
 
 mod calm;
+mod route;
 mod world;
 
 pub use coverage::{Coverage, Seen};
 pub use plan::Plan;
+pub use route::route_of_a_message;
 pub use tamper::Mistake;
 pub use trace::Listener;
 pub use violation::Violation;

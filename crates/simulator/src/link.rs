@@ -63,8 +63,8 @@ pub enum Said {
         /// Whether there is more.
         more: bool,
     },
-    /// It is done.
-    Done,
+    /// It is done; with the name of the answer in code.
+    Done(&'static str),
 }
 
 impl Said {
@@ -75,7 +75,7 @@ impl Said {
             Said::Refreshed => "Answer::Refresh",
             Said::Sent(_) => "Answer::Send",
             Said::Page { .. } => "Answer::Sync",
-            Said::Done => "Answer",
+            Said::Done(name) => name,
         }
     }
 }
@@ -299,7 +299,10 @@ fn sort(incoming: Incoming<'_>) -> Heard {
                 Ok(Answer::Sync(page)) => {
                     Ok(Said::Page { entries: page.entries.into_owned(), head: page.head, more: page.more })
                 }
-                Ok(Answer::Ping | Answer::SendPassing | Answer::Recv | Answer::Read) => Ok(Said::Done),
+                Ok(Answer::Ping) => Ok(Said::Done("Answer::Ping")),
+                Ok(Answer::SendPassing) => Ok(Said::Done("Answer::SendPassing")),
+                Ok(Answer::Recv) => Ok(Said::Done("Answer::Recv")),
+                Ok(Answer::Read) => Ok(Said::Done("Answer::Read")),
                 Err(refusal) => Err(Wrong {
                     code: refusal.code,
                     message: refusal.message.into_owned(),

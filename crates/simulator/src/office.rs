@@ -151,6 +151,11 @@ impl Office {
         Input::Chat { conversation, act }
     }
 
+    /// Somebody asks for a conversation by a request made elsewhere.
+    pub fn expect_creation(&mut self, ticket: u64, by: UserId, conversation: ConversationId) {
+        self.waiting.insert(ticket, Waiting { what: What::Create, by, conversation, member_since: None });
+    }
+
     /// An answer came.
     pub fn answered(
         &mut self,

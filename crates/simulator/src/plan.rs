@@ -70,6 +70,42 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Nothing goes wrong: so many shards, and two users with one device each.
+    pub fn quiet(shards: u16) -> Plan {
+        Plan {
+            shards,
+            users: 2,
+            devices_max: 1,
+            steps: 0,
+            residents_max: 1_024,
+            receipts_members_max: 64,
+            crashes: Vec::new(),
+            drain: None,
+            full: None,
+            payload_max: 16,
+            bursts: 0,
+            burst_max: 0,
+            breaks: 0,
+            stalls: 0,
+            mischief: 0,
+            holds: 0,
+            hold_max: Span(1),
+            leaps: 0,
+            leap_max: Span(1),
+            wall_jumps: false,
+            token_life: Span::seconds(3_600),
+            room_max: 1 << 20,
+            office: 0,
+            sleepers: 0,
+            disk_stalls: 0,
+            partitions: 255,
+            commands_burst: 2_000,
+            admission_burst: 20_000,
+            unauthenticated_max: 8_192,
+            strangers: 0,
+        }
+    }
+
     /// The circumstances of a seed.
     pub fn draw(random: &mut Random) -> Plan {
         let steps: u64 = *random.pick(&[500, 2_000, 4_000, 8_000]).unwrap_or(&500);

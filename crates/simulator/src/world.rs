@@ -110,6 +110,11 @@ impl World {
         world
     }
 
+    /// The key of the partition hash.
+    pub fn hash_key(&self) -> HashKey {
+        self.hash_key
+    }
+
     /// Starts the process from what is durable.
     fn start(&mut self) {
         let mut settings =

@@ -131,7 +131,9 @@ impl Client {
             if place.cursor <= membership.start {
                 continue;
             }
-            if !habits.acknowledge_own && !around.calm && !link.pushed.contains_key(conversation) {
+            // The plainest client acknowledges what it was pushed, and nothing else.
+            let plain = self.home.is_some() && link.pushed.get(conversation) != Some(&place.cursor);
+            if plain || !habits.acknowledge_own && !around.calm && !link.pushed.contains_key(conversation) {
                 continue;
             }
             let seq = place.cursor;
@@ -143,6 +145,8 @@ impl Client {
                 member_since: Some(membership.start),
             };
             let asked = (!habits.silent || around.calm).then_some(Asked::Other(want));
+            let (who, name) = (Named(self.key), Named(*conversation));
+            around.trace.line(format_args!("{} client {who} → Command::Recv {name} {seq}", around.now.mono.0));
             link.request(Command::Recv { conversation: *conversation, seq }, asked);
         }
     }

@@ -150,7 +150,7 @@ impl Client {
                     return broken("protocol", format!("{who} was connected twice on one link"));
                 }
             }
-            (Asked::Refresh, Ok(Said::Refreshed)) | (Asked::Ping, Ok(Said::Done)) => {}
+            (Asked::Refresh, Ok(Said::Refreshed)) | (Asked::Ping, Ok(Said::Done(_))) => {}
             (Asked::Connect | Asked::Refresh, Err(wrong)) => match wrong.code {
                 ErrorCode::Unauthorised | ErrorCode::TokenExpired if around.plan.wall_jumps => {}
                 ErrorCode::TokenExpired => {}
@@ -208,14 +208,14 @@ impl Client {
                 place.own.insert(sent.seq);
                 place.pass_over_own();
             }
-            (What::Passing, Said::Done) => {}
-            (What::Recv(seq), Said::Done) => {
+            (What::Passing, Said::Done(_)) => {}
+            (What::Recv(seq), Said::Done(_)) => {
                 around.coverage.count(Seen::Acknowledged);
                 around.oracle.received(conversation, self.key, seq, around.store)?;
                 let place = self.places.entry(conversation).or_default();
                 place.acknowledged = place.acknowledged.max(seq);
             }
-            (What::Read(seq, _), Said::Done) => {
+            (What::Read(seq, _), Said::Done(_)) => {
                 around.coverage.count(Seen::Reads);
                 let place = self.places.entry(conversation).or_default();
                 place.read = place.read.max(seq);
