@@ -21,6 +21,9 @@ use crate::schema::{self, PAGE_BYTES};
 use crate::statements::Prepared;
 use crate::trouble::Trouble;
 
+/// Bytes of the database kept in memory while the devices are read, at start.
+const START_CACHE_BYTES: usize = 256 << 10;
+
 /// What an operator, or a test, may choose.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -54,6 +57,7 @@ pub struct SqliteStore {
     hash_key: HashKey,
     file: PathBuf,
     checkpoints: Checkpoints,
+    cache_bytes: usize,
     // Declared last: the right to the directory goes after the connection.
     _lock: Lock,
 }
@@ -112,6 +116,7 @@ impl SqliteStore {
             hash_key,
             file,
             checkpoints,
+            cache_bytes: options.cache_bytes,
             _lock: lock,
         })
     }
@@ -140,6 +145,7 @@ impl SqliteStore {
     /// Answers a batch that the disk has no room for.
     fn refuse(&mut self, batch: &[Request], replies: &mut Vec<Reply>) -> Result<(), Trouble> {
         self.gauges.refused();
+        self.checkpoints.hasten();
         for request in batch {
             let reply = if request.writes() { Reply::ReadOnly } else { self.tables.execute(request)? };
             replies.push(reply);
@@ -217,6 +223,9 @@ impl Engine for SqliteStore {
 
     fn devices(&mut self, each: &mut dyn FnMut(DeviceKey, u32)) -> Result<(), Fatal> {
         self.enter().map_err(|trouble| self.fail(trouble))?;
+        // What is read here once is not what the traffic will need. Were it all kept, its pages would lie between those of whoever is
+        // told, and that memory could not be given back.
+        self.tables.set_cache(START_CACHE_BYTES).map_err(|trouble| self.fail(trouble))?;
         if let Err(trouble) = self.tables.statements().unmark_caught_up.execute(()) {
             // Marks that are not needed do no harm, so a full disk is no reason not to start.
             let trouble = self.tried(trouble.into());
@@ -226,8 +235,7 @@ impl Engine for SqliteStore {
             self.roll_back().map_err(|trouble| self.fail(trouble))?;
         }
         self.tables.devices(each).map_err(|trouble| self.fail(trouble))?;
-        // What was read here once is not what the traffic will need, so it does not stay in the cache.
-        self.tables.shrink_cache();
+        self.tables.set_cache(self.cache_bytes).map_err(|trouble| self.fail(trouble))?;
         self.state = State::Between;
         Ok(())
     }

@@ -62,8 +62,8 @@ impl Tables {
         }
     }
 
-    pub(crate) fn shrink_cache(&self) {
-        self.prepared.shrink_cache();
+    pub(crate) fn set_cache(&self, bytes: usize) -> Result<(), Trouble> {
+        Ok(self.prepared.set_cache(bytes)?)
     }
 
     pub(crate) fn statements(&mut self) -> &mut Statements<'static> {

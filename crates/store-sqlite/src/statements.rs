@@ -121,10 +121,12 @@ impl Prepared {
         unsafe { self.connection.as_ref() }
     }
 
-    /// Gives back the pages in the cache. (As a pragma it would happen while the statement is prepared.)
-    pub(crate) fn shrink_cache(&self) {
+    /// Lets the cache have so many bytes from now on, and empties it.
+    pub(crate) fn set_cache(&self, bytes: usize) -> rusqlite::Result<()> {
+        self.connection().pragma_update(None, "cache_size", -((bytes / 1024) as i64))?;
         // SAFETY: the handle is that of an open connection; the call only frees pages that nothing uses.
         unsafe { rusqlite::ffi::sqlite3_db_release_memory(self.connection().handle()) };
+        Ok(())
     }
 
     /// Both of them.

@@ -7,3 +7,4 @@ mod directory;
 mod durability;
 mod full_disk;
 mod traffic;
+mod tmp_enospc;
