@@ -2,7 +2,9 @@
 
 use protocol::CloseCode;
 
-use crate::script::check;
+use crate::client;
+use crate::script::{Run, check, runs};
+use crate::world::HOME;
 
 /// A script at whose end a connection is closed with this code. A row of the table without one does not compile.
 fn situation(code: CloseCode) -> &'static str {
@@ -304,19 +306,37 @@ fn a_session_whose_next_page_cannot_be_read_begins_anew() {
 }
 
 #[test]
-fn a_drain_spreads_its_goodbyes_and_refuses_who_comes() {
-    check(
-        r#"
-        a connects as alice/1
-        a ← {"caught_up":{}}
-        b connects as bob/1
-        b ← {"caught_up":{}}
-        stalled opens with Origin: http://chat.example
-        drain within 1s
-        wait 1s
-        a ← close 4501
-        b ← close 4501
-        stalled ← close 4501
-        "#,
-    );
+fn a_drain_spreads_its_goodbyes_over_the_time_it_has() {
+    let runs = runs(|settings| settings.unauthenticated_per_address_max = 2_000);
+    for mut run in runs.filter(|run| run.world.shards.len() == 1 && run.world.residents) {
+        for number in 0..2_000 {
+            run.script(&format!("a{number} opens"));
+        }
+        let open = |run: &Run| run.world.clients.values().filter(|client| client.closed.is_none()).count();
+        run.script("drain within 8s");
+        assert_eq!(open(&run), 2_000, "nobody is told before time has passed");
+        for expected in [1_500, 1_000, 500] {
+            run.script("wait 2s");
+            assert!(open(&run).abs_diff(expected) <= 100, "{} are left instead of {expected}", open(&run));
+        }
+        run.script("wait 2s");
+        assert_eq!(open(&run), 0);
+        for number in 0..2_000 {
+            run.script(&format!("a{number} ← close 4501"));
+        }
+        run.end();
+    }
+}
+
+#[test]
+fn who_was_accepted_before_a_drain_and_asks_after_it_began_is_told_to_come_back() {
+    for mut run in runs(|_| {}) {
+        run.world.accept("late", HOME);
+        run.script("drain within 10s");
+        let head = client::request(run.world.encoding, &[]);
+        run.world.feed("late", &head);
+        let written = String::from_utf8_lossy(&run.world.clients["late"].written).into_owned();
+        assert!(written.contains("\r\nRetry-After: "), "{written}");
+        run.script("late ← refused 503");
+    }
 }

@@ -41,7 +41,7 @@ unsafe impl GlobalAlloc for Holding {
 #[global_allocator]
 static ALLOCATOR: Holding = Holding;
 
-const CONNECTIONS: u32 = 20_000;
+const CONNECTIONS: u32 = 10_000;
 
 fn user(number: u32) -> UserId {
     let mut id = [0; 16];
