@@ -118,9 +118,19 @@ impl Checkpoints {
         Ok(true)
     }
 
-    /// The disk is full: a copy lets the log start anew in the room it has already.
-    pub(crate) fn hasten(&mut self) {
-        self.due_at = 0;
+    /// Copies now, whatever the length of the log: true when all of it is copied.
+    pub(crate) fn finish_now(
+        &mut self,
+        statement: &mut Statement<'_>,
+        connection: &Connection,
+    ) -> Result<bool, Trouble> {
+        if let Some(Err(trouble)) = self.copier.wait()
+            && !trouble.is_no_room()
+        {
+            return Err(trouble);
+        }
+        self.due_at = self.interval;
+        Ok(copy(statement, connection)?.complete)
     }
 
     /// Ends the thread, after the copy it is making.
@@ -192,9 +202,7 @@ impl Copier {
         let answer = match self.answers.try_recv() {
             Ok(answer) => answer,
             Err(TryRecvError::Empty) => return None,
-            Err(TryRecvError::Disconnected) => {
-                Err(Trouble::damaged("the thread that copies the log is gone"))
-            }
+            Err(TryRecvError::Disconnected) => Err(gone()),
         };
         self.busy = false;
         Some(answer)
@@ -202,6 +210,15 @@ impl Copier {
 }
 
 impl Copier {
+    /// What became of the copy that was asked for, when it is made.
+    fn wait(&mut self) -> Option<Result<Copied, Trouble>> {
+        if !self.busy {
+            return None;
+        }
+        self.busy = false;
+        Some(self.answers.recv().unwrap_or_else(|_| Err(gone())))
+    }
+
     /// Waits for a copy that is being made: the connection must be closed before the directory is given up.
     fn stop(&mut self) {
         self.ask = None;
@@ -209,6 +226,10 @@ impl Copier {
             let _ = thread.join();
         }
     }
+}
+
+fn gone() -> Trouble {
+    Trouble::damaged("the thread that copies the log is gone")
 }
 
 impl Drop for Copier {

@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use model::{DeviceKey, HashKey};
 use rusqlite::{Connection, OpenFlags, ffi};
@@ -57,6 +57,7 @@ pub struct SqliteStore {
     hash_key: HashKey,
     file: PathBuf,
     checkpoints: Checkpoints,
+    room: Room,
     cache_bytes: usize,
     // Declared last: the right to the directory goes after the connection.
     _lock: Lock,
@@ -71,6 +72,19 @@ enum State {
     /// Something fatal happened; nothing is done any more.
     Failed,
 }
+
+/// Whether the disk takes more, as far as is known.
+#[derive(Debug, Clone, Copy)]
+enum Room {
+    Enough,
+    /// A batch was refused since room was last made.
+    Doubtful,
+    /// Not even the log could be copied, at that time.
+    None(Instant),
+}
+
+/// How long writes are refused without a try after the log could not be copied: each try may write as much as the log holds.
+const ROOM_PAUSE: Duration = Duration::from_secs(1);
 
 impl SqliteStore {
     /// Opens the store of a directory, which is made if need be, and brings its schema up to date. Refuses at once when another process has
@@ -116,6 +130,7 @@ impl SqliteStore {
             hash_key,
             file,
             checkpoints,
+            room: Room::Enough,
             cache_bytes: options.cache_bytes,
             _lock: lock,
         })
@@ -142,10 +157,33 @@ impl SqliteStore {
         Ok(())
     }
 
+    /// Carries out a batch, or refuses it when there is no room.
+    fn carry_out(&mut self, batch: &[Request], replies: &mut Vec<Reply>) -> Result<(), Trouble> {
+        let writes = batch.iter().any(Request::writes);
+        if writes && !self.has_room()? {
+            return self.refuse(batch, replies);
+        }
+        let (first, began) = (replies.len(), Instant::now());
+        match self.run(batch, replies).map_err(|trouble| self.tried(trouble)) {
+            Ok(()) => {
+                if writes {
+                    self.gauges.committed(began.elapsed());
+                }
+                Ok(())
+            }
+            Err(trouble) if trouble.is_no_room() => {
+                self.room = Room::Doubtful;
+                replies.truncate(first);
+                self.roll_back()?;
+                self.refuse(batch, replies)
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
+
     /// Answers a batch that the disk has no room for.
     fn refuse(&mut self, batch: &[Request], replies: &mut Vec<Reply>) -> Result<(), Trouble> {
         self.gauges.refused();
-        self.checkpoints.hasten();
         for request in batch {
             let reply = if request.writes() { Reply::ReadOnly } else { self.tables.execute(request)? };
             replies.push(reply);
@@ -161,6 +199,31 @@ impl SqliteStore {
             self.tables.statements().roll_back.execute(())?;
         }
         Ok(())
+    }
+
+    /// Before a batch that writes: whether there is any use in trying.
+    ///
+    /// When the disk was full, what room there is now goes to the database file first. Then the log starts anew in the room it has
+    /// already, instead of taking the rest and leaving none to copy it.
+    fn has_room(&mut self) -> Result<bool, Trouble> {
+        match self.room {
+            Room::Enough => self.checkpoint().map(|()| true),
+            Room::None(since) if since.elapsed() < ROOM_PAUSE => Ok(false),
+            Room::Doubtful | Room::None(_) => {
+                let (statements, connection) = self.tables.prepared.parts();
+                match self.checkpoints.finish_now(&mut statements.copy_log, connection) {
+                    Ok(true) => self.room = Room::Enough,
+                    // Somebody reads an older state; the disk may have room all the same.
+                    Ok(false) => {}
+                    Err(trouble) if trouble.is_no_room() => {
+                        self.room = Room::None(Instant::now());
+                        return Ok(false);
+                    }
+                    Err(trouble) => return Err(trouble),
+                }
+                Ok(true)
+            }
+        }
     }
 
     /// Keeps the write-ahead log from growing for ever.
@@ -200,23 +263,7 @@ impl SqliteStore {
 impl Engine for SqliteStore {
     fn commit(&mut self, batch: &[Request], replies: &mut Vec<Reply>) -> Result<(), Fatal> {
         self.enter().map_err(|trouble| self.fail(trouble))?;
-        let writes = batch.iter().any(Request::writes);
-        if writes {
-            self.checkpoint().map_err(|trouble| self.fail(trouble))?;
-        }
-        let (first, began) = (replies.len(), Instant::now());
-        if let Err(trouble) = self.run(batch, replies) {
-            let trouble = self.tried(trouble);
-            if !trouble.is_no_room() {
-                return Err(self.fail(trouble));
-            }
-            replies.truncate(first);
-            self.roll_back()
-                .and_then(|()| self.refuse(batch, replies))
-                .map_err(|trouble| self.fail(trouble))?;
-        } else if writes {
-            self.gauges.committed(began.elapsed());
-        }
+        self.carry_out(batch, replies).map_err(|trouble| self.fail(trouble))?;
         self.state = State::Between;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Numbers about the engine that other threads may read while it works.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Written by the engine, read by whoever reports. Each number is right by itself; they are not taken at one moment.
@@ -13,6 +13,7 @@ pub struct Gauges {
     log_pages: AtomicU64,
     database_bytes: AtomicU64,
     refused: AtomicU64,
+    full: AtomicBool,
 }
 
 /// What the [`Gauges`] showed.
@@ -30,8 +31,10 @@ pub struct Numbers {
     pub log_pages: u64,
     /// The length of the database file, without the log.
     pub database_bytes: u64,
-    /// Batches undone because the disk took no more.
+    /// Batches refused because the disk took no more.
     pub refused: u64,
+    /// Whether the last batch that wanted to write was refused so.
+    pub full: bool,
 }
 
 impl Gauges {
@@ -46,12 +49,14 @@ impl Gauges {
             log_pages: read(&self.log_pages),
             database_bytes: read(&self.database_bytes),
             refused: read(&self.refused),
+            full: self.full.load(Ordering::Relaxed),
         }
     }
 
     pub(crate) fn committed(&self, took: Duration) {
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.commit_nanos.store(took.as_nanos() as u64, Ordering::Relaxed);
+        self.full.store(false, Ordering::Relaxed);
     }
 
     pub(crate) fn checkpointed(&self, took: Duration, database_bytes: u64) {
@@ -74,5 +79,6 @@ impl Gauges {
 
     pub(crate) fn refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
+        self.full.store(true, Ordering::Relaxed);
     }
 }

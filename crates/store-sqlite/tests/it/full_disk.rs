@@ -59,7 +59,7 @@ fn nothing_of_a_refused_batch_is_kept_and_its_reads_are_answered() {
     assert_eq!(log(&mut store, conversation(1)), kept);
     assert_eq!(log(&mut store, conversation(2)), other);
     assert_eq!(commit(&mut store, &[load(1), load(2)]), before);
-    assert!(store.gauges().read().refused >= 2);
+    assert!(store.gauges().read().refused >= 2 && store.gauges().read().full);
     assert!(check(directory.path()).expect("it can be checked").is_sound());
 }
 
@@ -81,6 +81,7 @@ fn it_goes_on_by_itself_when_there_is_room_again() {
     let again = commit(&mut store, &[message(conversation(1), refused, 2_000)]);
     assert_eq!(again, [Reply::Appended { seq: head.next() }]);
     assert_eq!(log(&mut store, conversation(1)).len(), 1);
+    assert!(!store.gauges().read().full);
     drop(store);
     let mut larger = crate::traffic::open(directory.path());
     let more = commit(&mut larger, &[message(conversation(1), refused + 1, 60_000)]);

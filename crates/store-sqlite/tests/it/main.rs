@@ -7,4 +7,3 @@ mod directory;
 mod durability;
 mod full_disk;
 mod traffic;
-mod tmp_enospc;
