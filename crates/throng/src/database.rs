@@ -49,7 +49,11 @@ pub fn findings(path: &Path, report: &CheckReport) -> Vec<String> {
         path.display(),
         report.findings.len()
     );
-    report.findings.iter().cloned().chain([summary]).collect()
+    let mut lines = report.findings.clone();
+    // The same broken page is met by several looks.
+    lines.dedup();
+    lines.push(summary);
+    lines
 }
 
 /// Copies the database of a data folder to a new file, and says what was written.

@@ -108,8 +108,9 @@ pub const SETTINGS: &[Setting] = &[
         key: "origins",
         kind: Kind::Origins,
         default: "[]",
-        what: "Web origins whose pages may connect, compared exactly; there is no wildcard. Empty: only pages of the host \
-               that the request itself names, which is this server.",
+        what: "Web origins whose pages may connect, compared exactly; there is no wildcard. Empty: only pages that \
+               this server's own address serves over http. Behind a proxy that speaks TLS, name the site: \
+               `[\"https://chat.example.org\"]`.",
         reason: "A page of another site must not connect in its visitor's name.",
         flag: None,
     },

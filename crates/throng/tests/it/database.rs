@@ -139,6 +139,11 @@ fn a_database_that_is_not_there_is_named() {
     );
 }
 
+/// Bytes 16 and 17 of a database (<https://sqlite.org/fileformat.html>, section 1.3).
+pub fn page_bytes(database: &[u8]) -> usize {
+    usize::from(u16::from_be_bytes([database[16], database[17]]))
+}
+
 #[test]
 fn s2_damage_is_found_and_not_copied() {
     let place = Place::new();
@@ -149,9 +154,10 @@ fn s2_damage_is_found_and_not_copied() {
     server.stop();
     let file = place.path("data/throng.db");
     let good = fs::read(&file).expect("the database");
-    for page in 1..good.len() / 4096 {
+    let page_bytes = page_bytes(&good);
+    for page in 1..good.len() / page_bytes {
         let mut bytes = good.clone();
-        bytes[page * 4096 + 1234] ^= 1;
+        bytes[page * page_bytes + 234] ^= 1;
         fs::write(&file, &bytes).expect("the database");
         let outcome = place.run(&CHECK);
         let lines: Vec<&str> = outcome.err.lines().collect();

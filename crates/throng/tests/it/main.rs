@@ -6,6 +6,7 @@ mod configuration;
 mod database;
 mod ending;
 mod keys;
+mod operating;
 mod refusing;
 mod run;
 mod server;

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::database::page_bytes;
 use crate::run::{Outcome, Place};
 use crate::server::{Start, free_address};
 
@@ -136,7 +137,8 @@ fn s2_a_damaged_database_is_refused() {
     start.start().stop();
     let file = place.path("data/throng.db");
     let good = fs::read(&file).expect("the database");
-    assert!(good.len() > 3 * 4096, "there is something to damage");
+    let page_bytes = page_bytes(&good);
+    assert!(good.len() > 3 * page_bytes, "there is something to damage");
 
     let flipped = |at: usize| {
         let mut bytes = good.clone();
@@ -154,9 +156,9 @@ fn s2_a_damaged_database_is_refused() {
         ("the schema cookie", flipped(43), damaged),
         ("the application id", flipped(68), strange),
         ("the reserved bytes of a page", flipped(20), damaged),
-        ("the schema", flipped(3000), damaged),
-        ("cut after the first page", good[..4096].to_vec(), damaged),
-        ("cut in the middle of a page", good[..good.len() - 1000].to_vec(), damaged),
+        ("the schema", flipped(page_bytes - 100), damaged),
+        ("cut after the first page", good[..page_bytes].to_vec(), damaged),
+        ("cut in the middle of a page", good[..good.len() - 500].to_vec(), damaged),
         ("cut in the header", good[..50].to_vec(), strange),
         ("nothing", Vec::new(), strange),
         ("a text", b"Dear diary,\n".repeat(1000), strange),
