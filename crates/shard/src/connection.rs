@@ -9,7 +9,8 @@
 use std::net::IpAddr;
 
 use auth::{Identity, SessionId};
-use model::{ConnectionId, DeviceId, DeviceKey, Mono, ShardId, UserId, Wall};
+use hashbrown::HashMap;
+use model::{ConnectionId, DeviceId, DeviceKey, HashKey, Mono, ShardId, UserId, Wall};
 use protocol::Encoding;
 use websocket::{Receiver, RequestReader};
 
@@ -42,11 +43,20 @@ pub struct Opening {
     pub counted: bool,
 }
 
-/// One connection. At most 64 bytes is the promise; see [`CONNECTION_BYTES`].
+/// What waits for a socket that does not take it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Clogged {
+    /// How many bytes.
+    pub bytes: usize,
+    /// Sweeps in a row that found none of them taken.
+    pub sweeps: u8,
+}
+
+/// One connection. At most 64 bytes is the promise; see [`CONNECTION_BYTES`]. What only a few of them have at a time is kept beside the
+/// table.
 #[derive(Debug)]
 pub struct Connection {
     pub receiver: Receiver,
-    pub opening: Option<Box<Opening>>,
     user: UserId,
     device: DeviceId,
     pub generation: u32,
@@ -56,12 +66,8 @@ pub struct Connection {
     pub last_seen: u32,
     /// The moment up to which commands have used up the allowed rate, in milliseconds.
     pub rate: u32,
-    /// Bytes that wait for the socket.
-    pub unsent: u32,
     pub phase: Phase,
     pub encoding: Encoding,
-    /// Sweeps in a row that found bytes waiting and none taken.
-    pub stalled: u8,
     pub flags: u8,
 }
 
@@ -79,17 +85,14 @@ impl Connection {
     const fn free() -> Self {
         Connection {
             receiver: Receiver::new(),
-            opening: None,
             user: UserId([0; 16]),
             device: DeviceId(0),
             generation: 0,
             expires: 0,
             last_seen: 0,
             rate: 0,
-            unsent: 0,
             phase: Phase::Free,
             encoding: Encoding::Json,
-            stalled: 0,
             flags: 0,
         }
     }
@@ -143,11 +146,21 @@ pub struct Table {
     shard: ShardId,
     pieces: Vec<Box<[Connection]>>,
     live: usize,
+    /// Of those that are not open yet.
+    openings: HashMap<u32, Box<Opening>, HashKey>,
+    /// Of those whose output waits.
+    clogged: HashMap<u32, Clogged, HashKey>,
 }
 
 impl Table {
-    pub fn new(shard: ShardId) -> Self {
-        Table { shard, pieces: Vec::new(), live: 0 }
+    pub fn new(shard: ShardId, hash_key: HashKey) -> Self {
+        Table {
+            shard,
+            pieces: Vec::new(),
+            live: 0,
+            openings: HashMap::with_hasher(hash_key),
+            clogged: HashMap::with_hasher(hash_key),
+        }
     }
 
     pub fn live(&self) -> usize {
@@ -169,15 +182,65 @@ impl Table {
         let generation = connection.generation;
         *connection = Connection { generation, phase: Phase::Head, ..Connection::free() };
         connection.seen(now);
-        connection.opening = Some(Box::new(Opening {
+        let opening = Opening {
             address,
             reader: RequestReader::new(),
             head: Vec::new(),
             identity: None,
             session: None,
             counted: true,
-        }));
-        connection
+        };
+        self.openings.insert(slot, Box::new(opening));
+        self.at(slot)
+    }
+
+    /// What is only known of a connection before it is open.
+    pub fn opening(&mut self, slot: u32) -> Option<&mut Opening> {
+        self.openings.get_mut(&slot).map(|opening| &mut **opening)
+    }
+
+    /// Takes it out, to be put back or to be done with.
+    pub fn take_opening(&mut self, slot: u32) -> Option<Box<Opening>> {
+        self.openings.remove(&slot)
+    }
+
+    pub fn put_opening(&mut self, slot: u32, opening: Box<Opening>) {
+        self.openings.insert(slot, opening);
+    }
+
+    /// Bytes that wait for the socket.
+    pub fn unsent(&self, slot: u32) -> usize {
+        if self.clogged.is_empty() { 0 } else { self.clogged.get(&slot).map_or(0, |clogged| clogged.bytes) }
+    }
+
+    /// So many bytes wait for the socket now.
+    pub fn set_unsent(&mut self, slot: u32, bytes: usize) {
+        if bytes == 0 {
+            self.clogged.remove(&slot);
+            return;
+        }
+        let clogged = self.clogged.entry(slot).or_default();
+        if bytes < clogged.bytes {
+            clogged.sweeps = 0;
+        }
+        clogged.bytes = bytes;
+    }
+
+    /// A sweep looks at a connection; returns how many in a row have found that nothing was taken of what waits.
+    pub fn count_stall(&mut self, slot: u32) -> u8 {
+        if self.clogged.is_empty() {
+            return 0;
+        }
+        self.clogged.get_mut(&slot).map_or(0, |clogged| {
+            clogged.sweeps = clogged.sweeps.saturating_add(1);
+            clogged.sweeps
+        })
+    }
+
+    /// Gives back memory that a burst has left behind.
+    pub fn rest(&mut self) {
+        self.openings.shrink_to(64);
+        self.clogged.shrink_to(64);
     }
 
     /// The slot is free; who had it is never reached through it again.
@@ -187,6 +250,8 @@ impl Table {
             let generation = connection.generation.wrapping_add(1);
             *connection = Connection { generation, ..Connection::free() };
             self.live -= 1;
+            self.openings.remove(&slot);
+            self.clogged.remove(&slot);
         }
     }
 

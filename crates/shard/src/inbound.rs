@@ -38,7 +38,7 @@ impl Shard {
     }
 
     fn head(&mut self, slot: u32, bytes: &mut [u8]) {
-        let Some(mut opening) = self.core.table.at(slot).opening.take() else { return };
+        let Some(mut opening) = self.core.table.take_opening(slot) else { return };
         let kept = opening.head.len();
         if kept > 0 {
             opening.head.extend_from_slice(bytes);
@@ -106,7 +106,7 @@ impl Core {
         let outcome = match progress {
             Progress::Incomplete => Head::Incomplete,
             Progress::Other => {
-                self.table.at(slot).opening = Some(opening);
+                self.table.put_opening(slot, opening);
                 self.hand_over(slot, bytes);
                 return Head::Ended;
             }
@@ -116,23 +116,23 @@ impl Core {
                     Head::Upgraded { head_bytes: upgrade.head_bytes }
                 }
                 Err((status, reason, headers)) => {
-                    self.table.at(slot).opening = Some(opening);
+                    self.table.put_opening(slot, opening);
                     self.refuse_upgrade(slot, status, reason, headers);
                     return Head::Ended;
                 }
             },
             Progress::Refused(refusal) => {
-                self.table.at(slot).opening = Some(opening);
+                self.table.put_opening(slot, opening);
                 self.refuse_upgrade(slot, refusal.status, refusal.reason, refusal.headers);
                 return Head::Ended;
             }
         };
-        self.table.at(slot).opening = Some(opening);
+        self.table.put_opening(slot, opening);
         outcome
     }
 
     fn keep(&mut self, slot: u32, head: Vec<u8>) {
-        if let Some(opening) = &mut self.table.at(slot).opening {
+        if let Some(opening) = self.table.opening(slot) {
             opening.head = head;
         }
     }
@@ -293,7 +293,7 @@ impl Core {
     }
 
     fn connect(&mut self, slot: u32, id: Option<NonZeroU64>, token: Option<&str>) {
-        let given = self.table.at(slot).opening.as_ref().and_then(|opening| opening.identity);
+        let given = self.table.opening(slot).and_then(|opening| opening.identity);
         let identity = match token {
             Some(token) => auth::verify(&self.settings.keys, &self.settings.rules, token, self.now.wall),
             None => match given {
@@ -321,7 +321,7 @@ impl Core {
         connection.phase = Phase::Open;
         connection.set_device(identity.device);
         connection.set_expires(identity.expires_at);
-        if let Some(opening) = &mut connection.opening {
+        if let Some(opening) = self.table.opening(slot) {
             opening.session = Some(identity.session);
         }
         let (origin, connection) = (self.origin(slot, id), self.table.id(slot));

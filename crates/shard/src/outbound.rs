@@ -65,14 +65,13 @@ impl Core {
     fn piled(&mut self, slot: u32) -> usize {
         let turn = self.actions.writes.iter().filter(|write| write.slot == slot);
         let turn: usize = turn.map(|write| write.to - write.from).sum();
-        turn + self.table.at(slot).unsent as usize
+        turn + self.table.unsent(slot)
     }
 
     /// The session stands: what was only needed for the opening goes.
     fn session_stands(&mut self, slot: u32) -> Answer<'static> {
-        let connection = self.table.at(slot);
-        let session = connection.opening.take().and_then(|opening| opening.session);
-        let device = connection.device();
+        let session = self.table.take_opening(slot).and_then(|opening| opening.session);
+        let device = self.table.at(slot).device();
         Answer::Connect(Connected {
             session: session.map_or([0; 16], |session| session.0),
             user: device.user,
@@ -90,7 +89,7 @@ impl Core {
 
     pub(crate) fn push(&mut self, connection: ConnectionId, push: domain::Push) {
         let Some(slot) = self.slot(connection) else { return };
-        let unsent = self.table.at(slot).unsent as usize;
+        let unsent = self.table.unsent(slot);
         let passing = matches!(push, domain::Push::Passing { .. } | domain::Push::Receipt { .. });
         if passing && unsent > OUTBOX_PASSING_BYTES_MAX {
             return self.counters.count(Metric::Shed);
@@ -139,7 +138,7 @@ impl Core {
         if !matches!(connection.phase, Phase::Upgraded | Phase::Open) {
             return;
         }
-        if connection.unsent as usize > OUTBOX_BYTES_MAX {
+        if self.table.unsent(slot) > OUTBOX_BYTES_MAX {
             return self.close(slot, CloseCode::SlowConsumer, "what was sent is not being read");
         }
         self.frame_anyway(slot, expected, encode);
@@ -157,7 +156,7 @@ impl Core {
 
     pub(crate) fn pong(&mut self, slot: u32, payload: &[u8]) {
         // A client that pings without reading gets no pile of pongs.
-        if self.table.at(slot).unsent as usize <= OUTBOX_PASSING_BYTES_MAX {
+        if self.table.unsent(slot) <= OUTBOX_PASSING_BYTES_MAX {
             let from = self.actions.output.len();
             websocket::encode_frame(&mut self.actions.output, Opcode::Pong, payload);
             self.write(slot, from);
@@ -216,9 +215,8 @@ impl Core {
         }
         self.counters.count(Metric::Closed);
         self.gone(slot);
-        let connection = self.table.at(slot);
-        connection.phase = Phase::Closing;
-        connection.opening = None;
+        self.table.at(slot).phase = Phase::Closing;
+        self.table.take_opening(slot);
         self.actions.closes.push((slot, how));
     }
 }

@@ -47,7 +47,7 @@ impl Shard {
         let message_bytes_max = settings.payload_bytes_max.div_ceil(3) * 4 + 2 * 1024;
         let core = Core {
             id,
-            table: Table::new(id),
+            table: Table::new(id, settings.hash_key),
             partitions: std::iter::repeat_with(partition).take(mine).collect(),
             inputs: VecDeque::new(),
             effects: Vec::new(),
@@ -86,6 +86,7 @@ impl Shard {
     pub fn rest(&mut self) {
         self.pool = Pool::default();
         self.core.actions.rest();
+        self.core.table.rest();
         self.core.effects.shrink_to(64);
         self.core.inputs.shrink_to(64);
     }
@@ -155,12 +156,8 @@ impl Core {
     }
 
     fn unsent(&mut self, slot: u32, bytes: usize) {
-        if let Some(connection) = self.table.get(slot) {
-            let bytes = bytes as u32;
-            if bytes < connection.unsent {
-                connection.stalled = 0;
-            }
-            connection.unsent = bytes;
+        if self.table.get(slot).is_some() {
+            self.table.set_unsent(slot, bytes);
         }
     }
 
@@ -177,7 +174,7 @@ impl Core {
 
     /// It does not count among the unauthenticated any more.
     pub fn authenticated(&mut self, slot: u32) {
-        if let Some(opening) = &mut self.table.at(slot).opening
+        if let Some(opening) = self.table.opening(slot)
             && std::mem::take(&mut opening.counted)
         {
             self.unauthenticated.leave(opening.address);

@@ -126,14 +126,10 @@ impl Core {
         if connection.receiver.partial_since().is_some_and(|since| now.since(since) > FRAGMENTS_DEADLINE) {
             return self.close(slot, CloseCode::PolicyViolation, "a message took too long to come");
         }
-        if connection.unsent > 0 {
-            connection.stalled = connection.stalled.saturating_add(1);
-            if u64::from(connection.stalled) * SWEEP_ROUND.0 > STALL_DEADLINE.0 {
-                return self.close(slot, CloseCode::SlowConsumer, "what was sent is not being read");
-            }
-        } else {
-            connection.stalled = 0;
+        if u64::from(self.table.count_stall(slot)) * SWEEP_ROUND.0 > STALL_DEADLINE.0 {
+            return self.close(slot, CloseCode::SlowConsumer, "what was sent is not being read");
         }
+        let connection = self.table.at(slot);
         if connection.phase == Phase::Open {
             let expires_at = connection.expires();
             if expires_at <= wall {
