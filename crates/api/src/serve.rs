@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use hyper::body::Bytes;
 use hyper::server::conn::http1;
@@ -31,6 +32,9 @@ use crate::stream::Stream;
 const HANDOVER_BYTES_MAX: usize = 128 * 1024;
 /// Longest request head, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// The same complaint is logged so often at most.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
+
 /// Serves the connections that come out of this side of a [`reactor::handover_pair`], until `shutdown` is over or the other side is gone;
 /// then lets the requests under way end, for a while. It needs a tokio runtime with its I/O and its time.
 ///
@@ -43,6 +47,7 @@ pub async fn serve(connections: OwnedFd, state: State, shutdown: impl Future<Out
     let mut tasks = JoinSet::new();
     let mut buffer = vec![0; HANDOVER_BYTES_MAX].into_boxed_slice();
     let mut shutdown = pin!(shutdown);
+    let mut complained = None;
     let outcome = loop {
         let received = tokio::select! {
             biased;
@@ -57,7 +62,12 @@ pub async fn serve(connections: OwnedFd, state: State, shutdown: impl Future<Out
             Ok((fd, bytes)) => server.begin(fd, &buffer[..bytes], &mut tasks),
             Err(HandoverError::Closed) => break Ok(()),
             Err(HandoverError::Os(errno)) => break Err(errno.into()),
-            Err(error) => tracing::warn!(%error, "an HTTP connection was lost on its way"),
+            // Whoever has taken the descriptors shall not fill the disk with this too.
+            Err(error) if complained.is_none_or(|at: Instant| at.elapsed() >= COMPLAIN_EVERY) => {
+                complained = Some(Instant::now());
+                tracing::warn!(%error, "HTTP connections are lost on their way");
+            }
+            Err(_) => {}
         }
     };
     server.end(tasks).await;

@@ -325,6 +325,7 @@ impl Seed {
             accepted: Vec::new(),
             actions: shard::Actions::default(),
             published: Mono(0),
+            complained: None,
             turns: 0,
             busy: Mono(0),
             rested: false,

@@ -31,6 +31,8 @@ const BLOCKS_MAX: usize = 256;
 pub const ITEMS_PER_BLOCK: usize = 1_024;
 /// Numbers are published at least this often while the shard is busy.
 const PUBLISH_EVERY: Span = Span(250);
+/// The same complaint is logged so often at most.
+const COMPLAIN_EVERY: Span = Span::seconds(10);
 /// Slices given to one system call.
 const SLICES_MAX: usize = 64;
 
@@ -53,6 +55,8 @@ pub struct Turn {
     pub accepted: Vec<Accepted>,
     pub actions: Actions,
     pub published: Mono,
+    /// When it last said that there is no descriptor left.
+    pub complained: Option<Mono>,
     pub turns: u64,
     /// The last turn that had much to do.
     pub busy: Mono,
@@ -167,7 +171,11 @@ impl Turn {
 
     fn accept(&mut self, now: Now) {
         if let Err(error) = self.reactor.accept_some(ACCEPTS_MAX, &mut self.accepted) {
-            tracing::warn!(%error, "accepting rests: no descriptor or memory is left for new connections");
+            // Whoever has taken the descriptors shall not fill the disk with this too.
+            if self.complained.is_none_or(|at| now.mono.since(at) >= COMPLAIN_EVERY) {
+                self.complained = Some(now.mono);
+                tracing::warn!(%error, "accepting rests: no descriptor or memory is left for new connections");
+            }
         }
         for Accepted { id, peer } in self.accepted.drain(..) {
             let address: IpAddr = peer.ip();
