@@ -114,6 +114,8 @@ pub enum InFlight {
         user: UserId,
         ts: Wall,
     },
+    /// The conversation as it is stored, before its log is trimmed.
+    Survey,
     Settle {
         trim: Seq,
         unmarked: Vec<DeviceKey>,
@@ -420,7 +422,7 @@ impl Conversation {
         self.barrier = Barrier::UntilAnswered;
     }
 
-    fn device_added(&mut self, key: DeviceKey, cursor: Seq) {
+    pub fn device_added(&mut self, key: DeviceKey, cursor: Seq) {
         let Some(member) = self.members.iter_mut().find(|member| member.user == key.user) else { return };
         if member.devices.iter().all(|device| device.device != key.device) {
             member.devices.push(Device::new(key.device, cursor, true));
@@ -529,6 +531,18 @@ impl Conversation {
             return false;
         }
         self.in_settle_queue = false;
+        if self.trim_target() > self.trimmed {
+            // The news of a new device may still be on its way here, and it must not be trimmed past.
+            self.ask(context, Request::LoadConversation { conversation: context.id });
+            self.in_flight.push_back(InFlight::Survey);
+        } else {
+            self.settle_now(context);
+        }
+        true
+    }
+
+    /// Settles what is known. Nothing may be in flight: an entry that is would need the marks taken away here.
+    pub fn settle_now(&mut self, context: &mut Context<'_>) {
         let (head, trim) = (self.head, self.trim_target().max(self.trimmed));
         let (mut unmarked, mut stored) = (Vec::new(), Vec::new());
         for member in &mut self.members {
@@ -544,7 +558,7 @@ impl Conversation {
             }
         }
         if unmarked.is_empty() && stored.is_empty() && trim == self.trimmed {
-            return true;
+            return;
         }
         let request = Request::Settle {
             conversation: context.id,
@@ -554,7 +568,6 @@ impl Conversation {
         };
         self.ask(context, request);
         self.in_flight.push_back(InFlight::Settle { trim, unmarked, stored });
-        true
     }
 
     /// Whether it may leave memory. Asking counts as the clock's hand passing over it.

@@ -31,6 +31,7 @@ impl Conversation {
             InFlight::Page { origin, head } => page(context, origin, head, reply),
             InFlight::Add { origin, by, user, ts } => self.added(context, origin, by, user, ts, reply),
             InFlight::Remove { origin, by, user, ts } => self.removed(context, origin, by, user, ts, reply),
+            InFlight::Survey => self.surveyed(context, reply),
             InFlight::Settle { trim, unmarked, stored } => {
                 self.settled(context, trim, unmarked, stored, reply)
             }
@@ -183,6 +184,22 @@ impl Conversation {
     fn tell(&self, context: &mut Context<'_>, owner: PartitionId, event: MembershipEvent, user: UserId) {
         let summary = Arc::new(self.summary(context.id));
         context.mail(owner, Input::Changed { summary, event, users: Arc::new([user]) });
+    }
+
+    /// Makes the acquaintance of devices that were registered meanwhile, and settles if it is still quiet. Whatever device comes after this
+    /// starts at the head.
+    fn surveyed(&mut self, context: &mut Context<'_>, reply: Reply) {
+        if let Reply::Conversation(Some(record)) = reply {
+            for member in record.members {
+                for device in member.devices {
+                    let key = DeviceKey { user: member.user, device: device.device };
+                    self.device_added(key, device.cursor);
+                }
+            }
+        }
+        if self.in_flight.is_empty() && self.barrier == Barrier::Open {
+            self.settle_now(context);
+        }
     }
 
     fn settled(
