@@ -98,10 +98,10 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "drain",
-        kind: Kind::Span { min: seconds(0), max: seconds(30) },
+        kind: Kind::Span { min: seconds(0), max: seconds(25) },
         default: "\"20s\"",
         what: "How long a server that was told to stop (SIGTERM) takes leave of its clients before it exits.",
-        reason: "Most supervisors kill after 30 s, and the clients' return is spread over this time.",
+        reason: "Most supervisors kill after 30 s, ending takes up to 5 s more, and the clients' return is spread over this time.",
         flag: None,
     },
     Setting {
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(config.messages.resident_conversations_max, limits::RESIDENT_CONVERSATIONS_MAX);
         assert_eq!(config.commands.burst, limits::COMMANDS_BURST);
         assert_eq!(config.commands.per_second, limits::COMMANDS_PER_SECOND);
-        assert!(milliseconds(config.drain) <= seconds(30));
+        assert!(milliseconds(config.drain) <= seconds(25));
     }
 
     #[test]

@@ -63,7 +63,7 @@ fn a_value_of_the_wrong_type_names_what_is_expected() {
         &["c.toml:1: `shards` must be a whole number from 0 to 1024, not a TOML float"],
     );
     mistaken("dev = 1\n", &["c.toml:1: `dev` must be true or false, not 1"]);
-    mistaken("drain = 20\n", &["c.toml:1: `drain` must be a length of time from \"0s\" to \"30s\", not 20"]);
+    mistaken("drain = 20\n", &["c.toml:1: `drain` must be a length of time from \"0s\" to \"25s\", not 20"]);
     mistaken(
         "origins = \"https://a.example\"\n",
         &["c.toml:1: `origins` must be a list of origins exactly as browsers send them, such as \
@@ -106,8 +106,8 @@ fn a_value_out_of_range_names_the_range() {
         &["c.toml:1: `shards` must be a whole number from 0 to 1024, not 99999999999999999999"],
     );
     mistaken(
-        "drain = \"31s\"\n",
-        &["c.toml:1: `drain` must be a length of time from \"0s\" to \"30s\", not \"31s\""],
+        "drain = \"26s\"\n",
+        &["c.toml:1: `drain` must be a length of time from \"0s\" to \"25s\", not \"26s\""],
     );
     mistaken(
         "[messages]\npayload_bytes_max = 65537\nretention = \"forever\"\n",
