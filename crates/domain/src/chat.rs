@@ -18,13 +18,13 @@ use store::{ConversationRecord, Reply, Request};
 
 use crate::effect::{Answer, Effect, Effects, Refusal, Ticket};
 use crate::input::{Act, MembershipEvent, Origin};
-use conversation::{Context, Conversation};
+use conversation::{Context, Conversation, Sender};
 use settle::SettleQueue;
 
 /// Where a conversation is.
 enum Residence {
-    /// The store has been asked for it; `again` when it was in memory and did not know a device.
-    Loading { again: bool, line: VecDeque<Act> },
+    /// The store has been asked for it; `again` when it was in memory, with what the store does not say.
+    Loading { again: Option<Vec<Sender>>, line: VecDeque<Act> },
     /// The store has been asked to make it.
     Creating { creation: Creation, line: VecDeque<Act> },
     /// It is in memory.
@@ -95,12 +95,18 @@ impl Chat {
             // It will be read when it is needed, and then names the device.
             Act::DeviceAdded { .. } => {}
             act => {
-                self.load(id, false, VecDeque::from([act]), out);
+                self.load(id, None, VecDeque::from([act]), out);
             }
         }
     }
 
-    fn load(&mut self, id: ConversationId, again: bool, line: VecDeque<Act>, out: &mut Effects) {
+    fn load(
+        &mut self,
+        id: ConversationId,
+        again: Option<Vec<Sender>>,
+        line: VecDeque<Act>,
+        out: &mut Effects,
+    ) {
         let request = Request::LoadConversation { conversation: id };
         out.push(Effect::Ask { ticket: Ticket::Conversation(id), request });
         self.conversations.insert(id, Residence::Loading { again, line });
@@ -123,15 +129,21 @@ impl Chat {
         let Some(residence) = self.conversations.remove(&id) else { return };
         let (line, again, creation) = match residence {
             Residence::Loading { again, line } => (line, again, None),
-            Residence::Creating { creation, line } => (line, false, Some(creation)),
+            Residence::Creating { creation, line } => (line, None, Some(creation)),
             Residence::Resident(_) => return,
         };
         match (reply, creation) {
             (Reply::Conversation(Some(record)), None) => {
                 self.admit(now, id, record, out);
-                self.set_reloaded(id, again);
+                if let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) {
+                    conversation.reloaded = again.is_some();
+                    conversation.remember(again.unwrap_or_default());
+                }
                 self.replay(now, id, line, out);
-                self.set_reloaded(id, false);
+                if let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) {
+                    conversation.reloaded = false;
+                }
+                self.after(now, id, out);
             }
             (Reply::Conversation(None), None) => {
                 for act in line {
@@ -172,13 +184,6 @@ impl Chat {
         self.make_room();
     }
 
-    /// While the line of a conversation that was read anew is replayed, a device that is still unknown is refused.
-    fn set_reloaded(&mut self, id: ConversationId, reloaded: bool) {
-        if let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) {
-            conversation.reloaded = reloaded;
-        }
-    }
-
     fn replay(&mut self, now: Now, id: ConversationId, line: VecDeque<Act>, out: &mut Effects) {
         for act in line {
             self.handle(now, id, act, out);
@@ -195,9 +200,9 @@ impl Chat {
     /// What follows every time a resident was touched: it may have to be read anew, and it will have to be settled.
     fn after(&mut self, now: Now, id: ConversationId, out: &mut Effects) {
         let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) else { return };
-        if let Some(line) = conversation.take_reload() {
+        if let Some((line, senders)) = conversation.take_reload() {
             self.clock.retain(|other| *other != id);
-            self.load(id, true, line, out);
+            self.load(id, Some(senders), line, out);
             return;
         }
         if conversation.wants_settling(now.mono) {

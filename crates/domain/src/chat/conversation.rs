@@ -72,6 +72,13 @@ pub struct Device {
     pub own: Vec<Seq>,
 }
 
+/// What is known of a device beyond what is stored, since it sent something itself.
+pub struct Sender {
+    key: DeviceKey,
+    cursor: Seq,
+    own: Vec<Seq>,
+}
+
 /// Users of one partition, for whom one piece of mail is enough.
 struct Route {
     partition: PartitionId,
@@ -489,10 +496,30 @@ impl Conversation {
         }
     }
 
-    /// The line, when the conversation has to be read anew and nothing is in flight.
-    pub fn take_reload(&mut self) -> Option<VecDeque<Act>> {
-        let now = self.barrier == Barrier::UntilReloaded && self.in_flight.is_empty();
-        now.then(|| std::mem::take(&mut self.line))
+    /// The line, and what the store does not say, when the conversation has to be read anew and nothing is in flight.
+    pub fn take_reload(&mut self) -> Option<(VecDeque<Act>, Vec<Sender>)> {
+        if self.barrier != Barrier::UntilReloaded || !self.in_flight.is_empty() {
+            return None;
+        }
+        let mut senders = Vec::new();
+        for member in &mut self.members {
+            let devices = member.devices.iter_mut();
+            for device in devices.filter(|device| device.cursor > device.stored || !device.own.is_empty()) {
+                let key = DeviceKey { user: member.user, device: device.device };
+                senders.push(Sender { key, cursor: device.cursor, own: std::mem::take(&mut device.own) });
+            }
+        }
+        Some((std::mem::take(&mut self.line), senders))
+    }
+
+    /// Devices still have what they sent themselves, though the conversation was read anew.
+    pub fn remember(&mut self, senders: Vec<Sender>) {
+        for Sender { key, cursor, own } in senders {
+            if let Some(device) = self.device(key) {
+                device.own = own;
+                device.advance(cursor);
+            }
+        }
     }
 
     /// Whether it has to be put into the queue of those to be settled; true once until it was settled.
