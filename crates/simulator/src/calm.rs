@@ -81,9 +81,10 @@ impl World {
 
     /// A turn of everybody and a commit. Whether the server had something to do.
     pub fn round(&mut self) -> Result<bool, crate::violation::Violation> {
-        let mut busy = self.disk.asked() > 0;
+        let mut busy = false;
         for side in 0..self.sides.len() {
-            busy |= self.turn(side)?;
+            self.turn(side)?;
+            busy |= self.disk.asked() + self.disk.under_way() + self.post.len() > 0;
         }
         self.commit(true)?;
         for client in 0..self.clients.len() {
@@ -165,16 +166,20 @@ impl World {
                 }
                 // Who sent the last message has it without having received it.
                 let others = record.members.iter().filter(|member| {
-                    let sent_it = member.devices.iter().any(|device| {
-                        sent_by(last, DeviceKey { user: member.user, device: device.device })
-                    });
+                    let sent_it = member
+                        .devices
+                        .iter()
+                        .any(|device| sent_by(last, DeviceKey { user: member.user, device: device.device }));
                     member.user != client.key.user && !sent_it
                 });
                 for other in others {
                     let heard = client.receipts.get(&(conversation, other.user)).copied();
                     if heard != Some(last.seq) {
                         let (who, name, user) = (Named(client.key), Named(conversation), Named(other.user));
-                        return broken("rest", format!("{who} has heard {heard:?} of {user} in {name}, all have {}", last.seq));
+                        return broken(
+                            "rest",
+                            format!("{who} has heard {heard:?} of {user} in {name}, all have {}", last.seq),
+                        );
                     }
                 }
             }

@@ -45,6 +45,17 @@ pub enum Heard {
     Nonsense(String),
 }
 
+/// A page of a log.
+#[derive(Debug)]
+pub struct SyncPage {
+    /// In the order of the log.
+    pub entries: Vec<Entry>,
+    /// The last place of the log.
+    pub head: Seq,
+    /// Whether there is more.
+    pub more: bool,
+}
+
 /// A good answer, as far as the client needs it.
 #[derive(Debug)]
 pub enum Said {
@@ -55,14 +66,7 @@ pub enum Said {
     /// A durable message has its place.
     Sent(protocol::Sent),
     /// A page of a log.
-    Page {
-        /// In the order of the log.
-        entries: Vec<Entry>,
-        /// The last place of the log.
-        head: Seq,
-        /// Whether there is more.
-        more: bool,
-    },
+    Page(SyncPage),
     /// It is done; with the name of the answer in code.
     Done(&'static str),
 }
@@ -74,7 +78,7 @@ impl Said {
             Said::Connected => "Answer::Connect",
             Said::Refreshed => "Answer::Refresh",
             Said::Sent(_) => "Answer::Send",
-            Said::Page { .. } => "Answer::Sync",
+            Said::Page(_) => "Answer::Sync",
             Said::Done(name) => name,
         }
     }
@@ -296,9 +300,11 @@ fn sort(incoming: Incoming<'_>) -> Heard {
                 Ok(Answer::Connect(_)) => Ok(Said::Connected),
                 Ok(Answer::Refresh { .. }) => Ok(Said::Refreshed),
                 Ok(Answer::Send(sent)) => Ok(Said::Sent(sent)),
-                Ok(Answer::Sync(page)) => {
-                    Ok(Said::Page { entries: page.entries.into_owned(), head: page.head, more: page.more })
-                }
+                Ok(Answer::Sync(page)) => Ok(Said::Page(SyncPage {
+                    entries: page.entries.into_owned(),
+                    head: page.head,
+                    more: page.more,
+                })),
                 Ok(Answer::Ping) => Ok(Said::Done("Answer::Ping")),
                 Ok(Answer::SendPassing) => Ok(Said::Done("Answer::SendPassing")),
                 Ok(Answer::Recv) => Ok(Said::Done("Answer::Recv")),

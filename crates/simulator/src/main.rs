@@ -100,7 +100,7 @@ fn many(start: u64, seeds: u64, keep_going: bool) -> ExitCode {
         coverage.merge(&outcome.coverage);
         lines += outcome.lines;
         let done = seed - start + 1;
-        if done % 50 == 0 || done == seeds {
+        if done.is_multiple_of(50) || done == seeds {
             println!("{done} of {seeds} seeds run, {lines} events");
         }
     }

@@ -38,7 +38,8 @@ pub fn route_of_a_message() -> Result<Vec<String>, Violation> {
         let mut random = Random::new(1);
         let registry = Registry { hash_key: world.hash_key(), last: 255 };
         let ids = std::iter::repeat_with(|| registry.conversation(&mut random, 1));
-        let mut ids = ids.filter(|id| owner_of(partition_of_conversation(&registry.hash_key, *id), 4) == CONVERSATION);
+        let mut ids =
+            ids.filter(|id| owner_of(partition_of_conversation(&registry.hash_key, *id), 4) == CONVERSATION);
         ids.next().expect("a quarter of all ids are there")
     };
     let act = Act::Create {

@@ -327,7 +327,8 @@ impl Side {
         around.trace.line(format_args!("{} s{} Actions::handed_over {slot}", around.now.mono.0, self.id.0));
         around.coverage.count(Seen::HandedOver);
         if !HTTP_REQUEST.starts_with(bytes) {
-            self.violation = Some(Violation { invariant: "handover", what: "other bytes than came".to_owned() });
+            self.violation =
+                Some(Violation { invariant: "handover", what: "other bytes than came".to_owned() });
         }
         if let Some(wire) = self.slots[slot as usize].and_then(|id| around.wires.get(id)) {
             wire.sever();

@@ -10,7 +10,8 @@ use crate::random::Random;
 use crate::wires::Wires;
 
 /// What the HTTP side must be handed, to the byte.
-pub const HTTP_REQUEST: &[u8] = b"GET /v1/conversations HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\n\r\n";
+pub const HTTP_REQUEST: &[u8] =
+    b"GET /v1/conversations HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\n\r\n";
 
 /// Somebody connects to a shard, says something, and is not interested in an answer.
 pub fn visit(wires: &mut Wires, shard: ShardId, random: &mut Random, coverage: &mut Coverage) {
@@ -32,12 +33,18 @@ pub fn visit(wires: &mut Wires, shard: ShardId, random: &mut Random, coverage: &
             let noise: Vec<u8> = (0..random.below(200)).map(|_| random.next() as u8).collect();
             wire.up.extend(noise);
         }
-        2 => websocket::encode_masked_frame(&mut wire.up, Opcode::Text, true, mask, b"{\"id\":1,\"ping\":{}}"),
+        2 => {
+            websocket::encode_masked_frame(&mut wire.up, Opcode::Text, true, mask, b"{\"id\":1,\"ping\":{}}")
+        }
         3 => websocket::encode_masked_frame(&mut wire.up, Opcode::Text, true, mask, b"not JSON"),
         _ => {
             let mut command = Vec::new();
             let token = Some(Token("a.forged.token".into()));
-            encode_request(Encoding::Json, &mut command, &Request { id: None, command: Command::Connect { token } });
+            encode_request(
+                Encoding::Json,
+                &mut command,
+                &Request { id: None, command: Command::Connect { token } },
+            );
             websocket::encode_masked_frame(&mut wire.up, Opcode::Text, true, mask, &command);
         }
     }

@@ -110,11 +110,18 @@ impl Tamper {
                 delivery.users = Arc::from(&served[..]);
                 send(Effect::Mail { to, input: Input::Deliver(delivery) });
             }
-            (Effect::Mail { to, input: Input::Receipt { conversation, user, delivered, read, users, except } }, Mistake::ReceiptTooFar)
-                if strikes =>
-            {
+            (
+                Effect::Mail {
+                    to,
+                    input: Input::Receipt { conversation, user, delivered, read, users, except },
+                },
+                Mistake::ReceiptTooFar,
+            ) if strikes => {
                 let delivered = delivered.next();
-                send(Effect::Mail { to, input: Input::Receipt { conversation, user, delivered, read, users, except } });
+                send(Effect::Mail {
+                    to,
+                    input: Input::Receipt { conversation, user, delivered, read, users, except },
+                });
             }
             (Effect::Push { connection, push: Push::Entry { conversation, entry } }, mistake) if strikes => {
                 let push = |entry| Effect::Push { connection, push: Push::Entry { conversation, entry } };
@@ -123,7 +130,9 @@ impl Tamper {
                         send(push(Arc::clone(&entry)));
                         send(push(entry));
                     }
-                    Mistake::PushedOutOfOrder if self.overtaken.is_none() => self.overtaken = Some(push(entry)),
+                    Mistake::PushedOutOfOrder if self.overtaken.is_none() => {
+                        self.overtaken = Some(push(entry))
+                    }
                     Mistake::PayloadChanged => send(push(Arc::new(changed(&entry)))),
                     _ => send(push(entry)),
                 }

@@ -11,8 +11,6 @@ pub type WireId = usize;
 /// One connection between a client and a shard.
 #[derive(Debug)]
 pub struct Wire {
-    /// The shard that accepts it.
-    pub shard: ShardId,
     /// From the client, not yet read by the server.
     pub up: Vec<u8>,
     /// The client sends no more.
@@ -36,9 +34,8 @@ pub struct Wire {
 }
 
 impl Wire {
-    fn new(shard: ShardId, room: usize) -> Self {
+    fn new(room: usize) -> Self {
         Wire {
-            shard,
             up: Vec::new(),
             up_ended: false,
             down: Vec::new(),
@@ -82,7 +79,7 @@ pub struct Wires {
 impl Wires {
     /// A client connects to a shard.
     pub fn open(&mut self, shard: ShardId, room: usize) -> WireId {
-        self.all.push(Some(Wire::new(shard, room)));
+        self.all.push(Some(Wire::new(room)));
         let id = self.all.len() - 1;
         self.knocking.push((shard, id));
         id

@@ -204,7 +204,10 @@ impl World {
                 self.turn(side)?;
                 let left = self.sides[side].shard.connections();
                 if left > 0 {
-                    return broken("X5", format!("shard {side} has drained and still has {left} connections"));
+                    return broken(
+                        "X5",
+                        format!("shard {side} has drained and still has {left} connections"),
+                    );
                 }
             }
             self.restart()?;

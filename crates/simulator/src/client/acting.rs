@@ -66,10 +66,12 @@ impl Client {
         let now = around.now.mono;
         if around.random.permille(around.plan.stalls) {
             around.coverage.count(Seen::Stalls);
-            link.stalled_until = Mono(now.0 + {
-                let most = 300_000 >> around.random.below(8);
-                around.random.between(1, most)
-            });
+            link.stalled_until = Mono(
+                now.0 + {
+                    let most = 300_000 >> around.random.below(8);
+                    around.random.between(1, most)
+                },
+            );
         }
         if !around.random.permille(around.plan.breaks) {
             return Some(link);
@@ -146,7 +148,9 @@ impl Client {
             };
             let asked = (!habits.silent || around.calm).then_some(Asked::Other(want));
             let (who, name) = (Named(self.key), Named(*conversation));
-            around.trace.line(format_args!("{} client {who} → Command::Recv {name} {seq}", around.now.mono.0));
+            around
+                .trace
+                .line(format_args!("{} client {who} → Command::Recv {name} {seq}", around.now.mono.0));
             link.request(Command::Recv { conversation: *conversation, seq }, asked);
         }
     }

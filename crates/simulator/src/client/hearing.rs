@@ -34,7 +34,10 @@ impl Client {
             }
             Heard::Reply(id, outcome) => return self.hear_reply(link, id, outcome, around),
             Heard::Entry(conversation, entry) => return self.hear_entry(link, conversation, entry, around),
-            Heard::Passing(_) => around.coverage.count(Seen::Passing),
+            Heard::Passing(conversation) => {
+                around.coverage.count(Seen::Passing);
+                around.oracle.changed(conversation, self.key.user)?;
+            }
             Heard::Receipt(receipt) => {
                 around.coverage.count(Seen::Receipts);
                 let (name, user) = (Named(receipt.conversation), Named(receipt.user));
@@ -45,13 +48,8 @@ impl Client {
                 around.oracle.receipt(self.key.user, &receipt)?;
                 self.receipts.insert((receipt.conversation, receipt.user), receipt.delivered);
             }
-            Heard::Member(_) => {}
-            Heard::NoMember(conversation) => {
-                // What it would acknowledge is not its any more; a later membership begins further on.
-                if let Some(place) = self.places.get_mut(&conversation) {
-                    place.asked = place.asked.max(place.cursor);
-                    place.acknowledged = place.acknowledged.max(place.cursor);
-                }
+            Heard::Member(conversation) | Heard::NoMember(conversation) => {
+                around.oracle.changed(conversation, self.key.user)?;
             }
             Heard::CaughtUp => return self.hear_caught_up(link, around),
             Heard::TokenExpiring => {
@@ -220,19 +218,11 @@ impl Client {
                 let place = self.places.entry(conversation).or_default();
                 place.read = place.read.max(seq);
             }
-            (What::Sync(after), Said::Page { entries, head, more }) => {
+            (What::Sync(after), Said::Page(page)) => {
                 around.coverage.count(Seen::Synced);
-                around.oracle.synced(
-                    self.key.user,
-                    conversation,
-                    after,
-                    &entries,
-                    head,
-                    more,
-                    around.store,
-                )?;
+                around.oracle.synced(self.key.user, conversation, after, &page, around.store)?;
                 let place = self.places.entry(conversation).or_default();
-                for entry in entries {
+                for entry in page.entries {
                     place.have.insert(entry.seq);
                     if place.cursor > Seq::ZERO && entry.seq == place.cursor.next() {
                         place.cursor = entry.seq;
@@ -341,10 +331,10 @@ impl Client {
     /// At most a window's worth is pushed beyond what the device has acknowledged, or is about to.
     fn check_window(&self, link: &Link<Want>, around: &mut Around<'_>) -> Checked {
         let window = link.pushed.iter().map(|(conversation, pushed)| {
-            let Some(membership) = around.oracle.membership(*conversation, self.key.user) else { return 0 };
+            let Some(share) = around.oracle.share(*conversation, self.key) else { return 0 };
             let before = link.first.get(conversation).map_or(Seq::ZERO, |first| first.previous());
             let asked = around.oracle.requested(*conversation, self.key);
-            let base = asked.max(before).max(membership.start).0;
+            let base = asked.max(before).max(share.start).0;
             // What it sent itself and follows is passed over.
             let after = around.store.log(*conversation).iter().skip(base as usize);
             let own = after.take_while(|entry| sent_by(entry, self.key)).count() as u64;

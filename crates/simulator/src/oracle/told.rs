@@ -4,6 +4,7 @@ use model::{Body, ClientId, ConversationId, DeviceKey, Entry, Seq, UserId};
 use store::MemoryStore;
 
 use super::Oracle;
+use crate::link::SyncPage;
 use crate::names::Named;
 use crate::violation::{Checked, broken};
 use crate::words::Said;
@@ -84,11 +85,10 @@ impl Oracle {
         user: UserId,
         conversation: ConversationId,
         after: Seq,
-        entries: &[Entry],
-        head: Seq,
-        more: bool,
+        page: &SyncPage,
         store: &MemoryStore,
     ) -> Checked {
+        let SyncPage { entries, head, more } = page;
         let name = Named(conversation);
         for entry in entries {
             self.check_entry(user, conversation, entry, store)?;
@@ -100,7 +100,7 @@ impl Oracle {
             return broken("D4", format!("a page of {name} after {after} begins too early"));
         }
         if let Some(last) = entries.last()
-            && more != (last.seq < head)
+            && *more != (last.seq < *head)
         {
             return broken("D4", format!("a page of {name} up to {} of {head} says more: {more}", last.seq));
         }
@@ -166,6 +166,14 @@ impl Oracle {
         let acknowledged = self.acknowledged.entry((conversation, device)).or_default();
         *acknowledged = (*acknowledged).max(seq);
         Ok(())
+    }
+
+    /// News of a conversation that are no entries reached a user, who must be a member or have been one.
+    pub fn changed(&self, conversation: ConversationId, user: UserId) -> Checked {
+        match self.members.contains_key(&(conversation, user)) {
+            true => Ok(()),
+            false => broken("D9", format!("{} hears of {}", Named(user), Named(conversation))),
+        }
     }
 
     /// A receipt reached somebody.

@@ -32,7 +32,9 @@ fn expected(mistake: Mistake) -> &'static [&'static str] {
 fn every_mistake_is_noticed() {
     for mistake in Mistake::ALL {
         let noticed = (1..=SEEDS_MAX).find_map(|seed| Some((seed, run(seed, *mistake, None).violation?)));
-        let Some((seed, violation)) = noticed else { panic!("{mistake:?} was not noticed in {SEEDS_MAX} seeds") };
+        let Some((seed, violation)) = noticed else {
+            panic!("{mistake:?} was not noticed in {SEEDS_MAX} seeds")
+        };
         println!("{mistake:?}: seed {seed}, {violation}");
         assert!(expected(*mistake).contains(&violation.invariant), "{mistake:?}: seed {seed}, {violation}");
     }

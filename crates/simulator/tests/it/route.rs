@@ -55,7 +55,8 @@ fn the_page_is_true() {
         let mut rows = String::new();
         for (index, Stage { place, names }) in traced.iter().enumerate() {
             let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-            writeln!(rows, "| {} | {place} | {} | |", index + 1, names.join(" · ")).expect("a string takes everything");
+            writeln!(rows, "| {} | {place} | {} | |", index + 1, names.join(" · "))
+                .expect("a string takes everything");
         }
         panic!("docs/route-of-a-message.md should say:\n{rows}");
     }
