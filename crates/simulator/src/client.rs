@@ -216,6 +216,11 @@ impl Client {
         };
     }
 
+    /// Waits for no answer before it sends the next message.
+    pub fn hurry(&mut self) {
+        self.habits.outstanding_max = 1_000;
+    }
+
     /// Does something, perhaps.
     pub fn step(&mut self, around: &mut Around<'_>) -> Checked {
         let mut older = std::mem::take(&mut self.older);

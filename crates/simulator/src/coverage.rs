@@ -74,11 +74,11 @@ counted! {
     Added = "members added";
     Removed = "members removed";
     SettleWaited = "settles that a full disk undid";
-    Conflicts = "requests the store found out of date";
     Registered = "devices registered";
     LateDevices = "devices added to users who had some";
     DiskStalls = "times the disk did nothing for a while";
     MailHeld = "pairs of shards whose mail was held back";
+    Storms = "storms";
     Bursts = "bursts";
 }
 

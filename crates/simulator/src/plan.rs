@@ -25,6 +25,8 @@ pub struct Plan {
     pub drain: Option<u32>,
     /// From and to which step the disk is full.
     pub full: Option<(u32, u32)>,
+    /// The step at which everybody speaks at once in one conversation, while the disk does nothing.
+    pub storm: Option<u32>,
     /// Longest payload, in bytes.
     pub payload_max: usize,
     /// Bursts of messages, in a thousand steps of a client.
@@ -82,6 +84,7 @@ impl Plan {
             crashes: Vec::new(),
             drain: None,
             full: None,
+            storm: None,
             payload_max: 16,
             bursts: 0,
             burst_max: 0,
@@ -118,6 +121,7 @@ impl Plan {
             let from = crash(random);
             (from, from + random.between(20, 300) as u32)
         });
+        let storm = (random.below(8) == 0).then(|| crash(random));
         let burst_max = if random.below(3) == 0 { 700 } else { 60 };
         Plan {
             shards: *random.pick(&[1, 2, 2, 3, 4, 4, 7]).unwrap_or(&2),
@@ -129,6 +133,7 @@ impl Plan {
             crashes,
             drain,
             full,
+            storm,
             payload_max: *random.pick(&[16, 64, 64, 300, 300, 5_000, 60_000]).unwrap_or(&64),
             bursts: *random.pick(&[0, 2, 5]).unwrap_or(&0),
             burst_max,

@@ -1,7 +1,7 @@
 //! A whole server with its clients, its disk and its network, moved by chance from one seed.
 
 use domain::Ticket;
-use model::{DeviceId, DeviceKey, HashKey, Mono, Now, ShardId, Span, UserId, Wall};
+use model::{ConversationId, DeviceId, DeviceKey, HashKey, Mono, Now, ShardId, Span, UserId, Wall};
 use shard::Shard;
 use store::{Engine, Reply, Request};
 use websocket::Pool;
@@ -9,7 +9,7 @@ use websocket::Pool;
 use crate::client::{Around, Client};
 use crate::coverage::{Coverage, Seen};
 use crate::disk::{Batch, Disk};
-use crate::names::Registry;
+use crate::names::{Named, Registry};
 use crate::office::Office;
 use crate::oracle::Oracle;
 use crate::plan::Plan;
@@ -195,6 +195,9 @@ impl World {
         if self.plan.drain == Some(step) {
             self.drain();
         }
+        if self.plan.storm == Some(step) {
+            self.storm(step);
+        }
         if self.draining_until.is_some() {
             self.wires.refuse_arrivals();
         }
@@ -246,6 +249,23 @@ impl World {
     /// Whether the process is about to end.
     pub fn is_draining(&self) -> bool {
         self.draining_until.is_some()
+    }
+
+    /// All members of the largest conversation speak at once, while the disk does nothing.
+    fn storm(&mut self, step: u32) {
+        let members = |id: &ConversationId| self.disk.store.cursors(*id).count();
+        let Some(conversation) = self.disk.store.conversations().max_by_key(members) else { return };
+        self.coverage.count(Seen::Storms);
+        self.trace.line(format_args!("{} a storm in {}", self.now.mono.0, Named(conversation)));
+        for client in 0..self.clients.len() {
+            let count = self.random.between(100, 600);
+            let (client, mut around) = self.around(client);
+            if around.oracle.share(conversation, client.key).is_some() {
+                client.hurry();
+                (0..count).for_each(|_| client.write(conversation, &mut around));
+            }
+        }
+        self.disk_rests_until = step + 600;
     }
 
     fn drain(&mut self) {
@@ -353,7 +373,6 @@ impl World {
             let seen = match (request, reply) {
                 (Request::Settle { .. }, Reply::ReadOnly) => Seen::SettleWaited,
                 (_, Reply::ReadOnly) => Seen::DiskFull,
-                (_, Reply::Conflict) => Seen::Conflicts,
                 (Request::LoadConversation { conversation }, _) => match self.loaded.insert(*conversation) {
                     true => Seen::Loads,
                     false => Seen::Reloads,
