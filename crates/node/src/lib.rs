@@ -18,5 +18,5 @@ mod turn;
 pub use clock::Clock;
 pub use gauges::{BATCH_SIZE_BOUNDS, COMMIT_MICROS_BOUNDS, ShardGauges, StoreGauges};
 pub use handle::Handle;
-pub use memory::give_back;
+pub use memory::{fix_thresholds, give_back};
 pub use start::{Config, Node, StartError, Summary};

@@ -61,6 +61,7 @@ impl Error for ServeError {
 /// # Errors
 /// When it cannot start, or the world takes something away that it cannot do without.
 pub fn run(config: Config) -> Result<ExitCode, ServeError> {
+    node::fix_thresholds();
     let shards = shards(&config);
     let tables = Tables::prepare(shards);
     tables.tell();
