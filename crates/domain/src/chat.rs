@@ -21,6 +21,11 @@ use crate::input::{Act, MembershipEvent, Origin};
 use conversation::{Context, Conversation, Sender};
 use settle::SettleQueue;
 
+/// Conversations settled in one tick.
+const SETTLED_AT_ONCE: usize = 64;
+/// Residents that are looked at for one that may go, each time that one has come or become free.
+const LOOKED_AT: usize = 8;
+
 /// Where a conversation is.
 enum Residence {
     /// The store has been asked for it; `again` when it was in memory, with what the store does not say.
@@ -118,6 +123,7 @@ impl Chat {
                 let mut context = Context::new(&self.hash_key, self.receipts_members_max, now, id, out);
                 conversation.handle_stored(&mut context, reply);
                 self.after(now, id, out);
+                self.make_room(LOOKED_AT);
             }
             Some(_) => self.handle_arrived(now, id, reply, out),
             None => debug_assert!(false, "an answer for a conversation nobody asked for"),
@@ -181,7 +187,7 @@ impl Chat {
             }
         }
         // Only now: what has just come must not go before it was used.
-        self.make_room();
+        self.make_room(LOOKED_AT);
     }
 
     fn replay(&mut self, now: Now, id: ConversationId, line: VecDeque<Act>, out: &mut Effects) {
@@ -212,19 +218,21 @@ impl Chat {
 
     /// Settles what has been quiet long enough. Work is bounded: the rest waits for the next turn.
     pub fn tick(&mut self, now: Now, out: &mut Effects) {
-        for _ in 0..64 {
-            let Some(id) = self.settle.pop_due(now.mono) else { return };
+        for _ in 0..SETTLED_AT_ONCE {
+            let Some(id) = self.settle.pop_due(now.mono) else { break };
             let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) else { continue };
             let mut context = Context::new(&self.hash_key, self.receipts_members_max, now, id, out);
             if !conversation.settle(&mut context) {
                 self.settle.push(now.mono, id);
             }
         }
+        // As many as may have become free here, passed over once and then let go.
+        self.make_room(2 * SETTLED_AT_ONCE);
     }
 
     /// Lets residents go above the cap: those that nothing is in flight for, least recently used first as the clock sees it.
-    fn make_room(&mut self) {
-        for _ in 0..8 {
+    fn make_room(&mut self, looked_at: usize) {
+        for _ in 0..looked_at {
             if self.clock.len() <= self.residents_max {
                 return;
             }
