@@ -1,6 +1,7 @@
 //! The end of a run: nothing goes wrong any more, everybody is online, and everything must come right.
 
-use model::{DeviceKey, Mono, Seq, Span};
+use model::{DeviceKey, Mono, PartitionId, Seq, Span};
+use shard::owner_of;
 
 use crate::client::Client;
 use crate::coverage::Seen;
@@ -125,6 +126,13 @@ impl World {
             let flights = side.shard.counters().get(shard::Metric::Flights);
             if flights > 0 {
                 return broken("rest", format!("shard {number} still has {flights} flights"));
+            }
+            let partitions = (0..=self.plan.partitions)
+                .filter(|partition| owner_of(PartitionId(*partition), self.plan.shards).0 == number as u16);
+            let residents_max = partitions.count() * self.plan.residents_max;
+            let residents = side.shard.counters().get(shard::Metric::Conversations);
+            if residents > residents_max as u64 {
+                return broken("X1", format!("shard {number} keeps {residents} conversations, not {residents_max}"));
             }
         }
         self.check_reconnect()?;

@@ -192,7 +192,8 @@ fn check(waiting: &Waiting, answer: &Result<Answer, Refusal>, oracle: &Oracle) -
     }
     match (waiting.what, answer) {
         (What::List, Ok(Answer::Conversations(list))) => {
-            match list.iter().find(|summary| !summary.members.contains(&waiting.by)) {
+            let mut summaries = list.iter().map(|listing| &listing.summary);
+            match summaries.find(|summary| !summary.members.contains(&waiting.by)) {
                 Some(other) => broken("D9", format!("the list of {by} has {}", Named(other.id))),
                 None => Ok(()),
             }

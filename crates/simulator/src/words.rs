@@ -199,7 +199,9 @@ impl fmt::Display for Said<'_, Request> {
                 write!(f, "Request::ReadLog {conversation} after {after} up to {up_to} at most {limit}")
             }
             Request::ListPending { device } => write!(f, "Request::ListPending {}", Named(*device)),
-            Request::ListConversations { user } => write!(f, "Request::ListConversations {}", Named(*user)),
+            Request::ListConversations { user, .. } => {
+                write!(f, "Request::ListConversations {}", Named(*user))
+            }
             Request::RegisterDevice { device, .. } => write!(f, "Request::RegisterDevice {}", Named(*device)),
             Request::CreateConversation { conversation, by, members, .. } => {
                 let (conversation, by) = (Named(*conversation), Named(*by));
