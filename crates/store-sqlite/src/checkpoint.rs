@@ -52,6 +52,10 @@ pub(crate) struct Checkpoints {
 /// Passes of the thread before the store's own thread copies the rest, however much it is.
 const PASSES_MAX: u32 = 3;
 
+/// When the log has grown to so many intervals, the store's own thread waits for the copy: a disk that cannot keep up slows down
+/// whoever writes instead of being filled by the log.
+const INTERVALS_MAX: u64 = 4;
+
 impl Checkpoints {
     pub(crate) fn start(file: &Path, interval: u64) -> Result<Self, OpenError> {
         Ok(Checkpoints { copier: Copier::start(file)?, interval, due_at: interval, passes: 0 })
@@ -64,7 +68,8 @@ impl Checkpoints {
         statement: &mut Statement<'_>,
         connection: &Connection,
     ) -> Result<bool, Trouble> {
-        match self.copier.poll() {
+        let answer = if self.is_long(log_pages) { self.copier.wait() } else { self.copier.poll() };
+        match answer {
             Some(answer) => {
                 let rest_begins = self.note(answer, log_pages)?;
                 if let Some(copied) = rest_begins {
@@ -78,6 +83,10 @@ impl Checkpoints {
             None => {}
         }
         Ok(false)
+    }
+
+    fn is_long(&self, log_pages: u64) -> bool {
+        log_pages >= INTERVALS_MAX * self.interval
     }
 
     /// After a pass of the thread: how far it came, if the next is the last.
@@ -104,7 +113,8 @@ impl Checkpoints {
         statement: &mut Statement<'_>,
         connection: &Connection,
     ) -> Result<bool, Trouble> {
-        if log_pages.saturating_sub(copied) > self.interval / 16 && self.passes < PASSES_MAX {
+        let much_is_left = log_pages.saturating_sub(copied) > self.interval / 16;
+        if much_is_left && self.passes < PASSES_MAX && !self.is_long(log_pages) {
             self.passes += 1;
             self.copier.begin();
             return Ok(false);

@@ -120,8 +120,8 @@ fn the_log_starts_anew_when_it_has_grown_and_so_stays_bounded() {
     }
     let numbers = gauges.read();
     assert!(numbers.checkpoints > 0, "{numbers:?}");
-    // Some 10 MiB went through it; a pass that lasts lets it grow beyond where copying begins.
-    assert!(longest * 4096 < 6 * checkpoint_bytes, "{longest} pages");
+    // Some 10 MiB went through it. However slow the copying is, it grows to four times where copying begins, and by one batch more.
+    assert!(longest * 4096 <= 4 * checkpoint_bytes + (128 << 10), "{longest} pages");
     assert_eq!(numbers.commits, 401);
     assert!(numbers.database_bytes > 1 << 20, "{numbers:?}");
 }
