@@ -1,7 +1,8 @@
 //! Durable messages a second: pairs, each message acknowledged to the sender after the commit and by the receiving device.
 //!
 //! Closed loop: a sender sends its next message when the receipt for its last one has come, so every message counted has been
-//! committed, answered, delivered, acknowledged durably by the other device, and that told to the sender.
+//! committed, answered, delivered, acknowledged durably by the other device, and that told to the sender. Client ids ascend, as UUIDv7
+//! do.
 
 use std::time::Duration;
 
