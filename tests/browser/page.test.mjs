@@ -147,6 +147,44 @@ test("what was sent while a page was closed arrives when it is opened again, onc
   await frank.leave();
 });
 
+test("whoever was away while others received and read sees it on coming back", LIMIT, async () => {
+  const quinn = await enter("quinn");
+  const rosa = await enter("rosa");
+  // Another device of Quinn's stays, and tells this test when the server has a receipt.
+  const witness = await enter("quinn");
+  await quinn.startConversation("rosa");
+  await quinn.say("one");
+  await rosa.open("Quinn");
+  await quinn.tick("one", "read");
+  await rosa.say("Hello Quinn");
+  await witness.open("Rosa");
+  await rosa.page.close();
+  await quinn.say("two");
+  await quinn.tick("two", "sent");
+  await witness.tick("two", "sent");
+
+  // Cut off while Rosa receives.
+  await quinn.context.setOffline(true);
+  await quinn.disconnected();
+  await rosa.openPage();
+  await rosa.unread("Quinn", 1);
+  await witness.tick("two", "delivered");
+  await quinn.tick("two", "sent");
+  await quinn.context.setOffline(false);
+  await quinn.connected();
+  await quinn.tick("two", "delivered");
+
+  // Gone while Rosa reads.
+  await quinn.page.close();
+  await rosa.open("Quinn");
+  await witness.tick("two", "read");
+  await quinn.openPage();
+  await quinn.open("Rosa");
+  await quinn.tick("two", "read");
+  await quinn.tick("one", "read");
+  for (const person of [quinn, witness, rosa]) await person.leave();
+});
+
 test("a group shows who speaks, and its ticks wait for everybody", LIMIT, async () => {
   const gina = await enter("gina", { viewport: { width: 1100, height: 720 } });
   const hugo = await enter("hugo");

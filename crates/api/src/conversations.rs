@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::{Act, Answer, Input, Origin};
 use model::limits::GROUP_MEMBERS_MAX;
-use model::{ConversationId, ConversationKind, ConversationSummary, UserId};
+use model::{ConversationId, ConversationKind, ConversationListing, ConversationSummary, Receipt, UserId};
 use protocol::ErrorCode;
 use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
@@ -62,8 +62,22 @@ struct Shown {
 }
 
 #[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    shown: Shown,
+    receipts: Vec<ShownReceipt>,
+}
+
+#[derive(Serialize)]
+struct ShownReceipt {
+    user: String,
+    delivered: u64,
+    read: u64,
+}
+
+#[derive(Serialize)]
 struct List {
-    conversations: Vec<Shown>,
+    conversations: Vec<Listed>,
 }
 
 impl Shown {
@@ -76,6 +90,20 @@ impl Shown {
             },
             members: summary.members.iter().map(UserId::to_string).collect(),
             head: summary.head.0,
+        }
+    }
+}
+
+impl Listed {
+    fn new(listing: &ConversationListing) -> Listed {
+        let receipt = |receipt: &Receipt| ShownReceipt {
+            user: receipt.user.to_string(),
+            delivered: receipt.delivered.0,
+            read: receipt.read.0,
+        };
+        Listed {
+            shown: Shown::new(&listing.summary),
+            receipts: listing.receipts.iter().map(receipt).collect(),
         }
     }
 }
@@ -118,7 +146,7 @@ fn members(by: UserId, kind: ConversationKind, mut members: Vec<UserId>) -> Resu
 pub async fn list(State(shared): State<Arc<Shared>>, Caller(user): Caller) -> Result<Response, Problem> {
     match shared.state.handle.request(|origin| Input::ListConversations { origin, user }).await? {
         Answer::Conversations(all) => {
-            let conversations = all.iter().map(Shown::new).collect();
+            let conversations = all.iter().map(Listed::new).collect();
             Ok(json(StatusCode::OK, &List { conversations }))
         }
         _ => Err(strange()),

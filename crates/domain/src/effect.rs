@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use model::{
-    ConnectionId, ConversationId, ConversationSummary, DeviceKey, Entry, PartitionId, Payload, Seq, UserId,
-    Wall,
+    ConnectionId, ConversationId, ConversationListing, ConversationSummary, DeviceKey, Entry, PartitionId,
+    Payload, Seq, UserId, Wall,
 };
 use store::Request;
 
@@ -128,8 +128,8 @@ pub enum Answer {
         /// Whether this request made or changed it.
         fresh: bool,
     },
-    /// A user's conversations.
-    Conversations(Vec<ConversationSummary>),
+    /// A user's conversations, and how far the members of the smaller ones have got.
+    Conversations(Vec<ConversationListing>),
 }
 
 /// Why a request was not done. Nothing was changed.

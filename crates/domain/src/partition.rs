@@ -14,7 +14,7 @@ use crate::sessions::Sessions;
 pub struct Settings {
     /// Conversations kept in memory by one partition.
     pub residents_max: usize,
-    /// Receipts are not sent in conversations with more members than this.
+    /// There are no receipts in conversations with more members than this.
     pub receipts_members_max: usize,
 }
 
@@ -41,6 +41,7 @@ pub struct Counts {
 pub struct Partition {
     chat: Chat,
     sessions: Sessions,
+    receipts_members_max: usize,
 }
 
 impl Partition {
@@ -49,6 +50,7 @@ impl Partition {
         Partition {
             chat: Chat::new(hash_key, settings.residents_max, settings.receipts_members_max),
             sessions: Sessions::new(hash_key),
+            receipts_members_max: settings.receipts_members_max,
         }
     }
 
@@ -85,7 +87,8 @@ impl Partition {
             }
             Input::Disconnect { connection, device } => self.sessions.disconnect(connection, device),
             Input::ListConversations { origin, user } => {
-                let request = Request::ListConversations { user };
+                let receipts_members_max = self.receipts_members_max;
+                let request = Request::ListConversations { user, receipts_members_max };
                 out.push(Effect::Ask { ticket: Ticket::Conversations(origin), request });
             }
             Input::Chat { conversation, act } => self.chat.handle(now, conversation, act, out),

@@ -83,3 +83,31 @@ pub struct ConversationSummary {
     /// The last place of its log.
     pub head: Seq,
 }
+
+/// A conversation in the list of one of its members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConversationListing {
+    /// What it is.
+    pub summary: ConversationSummary,
+    /// How far each member has got, in the order of the members. Empty when there are too many of them.
+    pub receipts: Vec<Receipt>,
+}
+
+/// How far a member of a conversation has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receipt {
+    /// Who.
+    pub user: UserId,
+    /// Up to where the furthest of their devices has acknowledged; [`Seq::ZERO`] without a device.
+    pub delivered: Seq,
+    /// Up to where they have read, never beyond `delivered`.
+    pub read: Seq,
+}
+
+impl Receipt {
+    /// A read mark may be stored though the acknowledgement before it met a full disk, or was for the user's own message; the receipt
+    /// tells no more of it than was acknowledged.
+    pub fn new(user: UserId, delivered: Seq, read: Seq) -> Self {
+        Receipt { user, delivered, read: read.min(delivered) }
+    }
+}

@@ -10,7 +10,7 @@ pub mod limits;
 mod payload;
 mod time;
 
-pub use entry::{Body, Change, ConversationKind, ConversationSummary, Entry};
+pub use entry::{Body, Change, ConversationKind, ConversationListing, ConversationSummary, Entry, Receipt};
 pub use hash::{HashKey, PARTITIONS, partition_of_conversation, partition_of_user};
 pub use ids::{
     ClientId, ConnectionId, ConversationId, DeviceId, DeviceKey, ParseUuidError, PartitionId, Seq, ShardId,

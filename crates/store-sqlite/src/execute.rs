@@ -39,7 +39,9 @@ impl Tables {
                 Ok(Reply::Page(self.read_log(*conversation, *after, *up_to, *limit, *bytes_max)?))
             }
             Request::ListPending { device } => Ok(Reply::Pending(self.list_pending(*device)?)),
-            Request::ListConversations { user } => Ok(Reply::Conversations(self.list_conversations(*user)?)),
+            Request::ListConversations { user, receipts_members_max } => {
+                Ok(Reply::Conversations(self.list_conversations(*user, *receipts_members_max)?))
+            }
             Request::RegisterDevice { device, ts } => self.register_device(*device, *ts),
             Request::CreateConversation { conversation, kind, by, members, ts } => {
                 self.create_conversation(*conversation, *kind, *by, members, *ts)

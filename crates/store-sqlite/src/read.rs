@@ -2,7 +2,9 @@
 //!
 //! Owns how rows become records. Deliberately changes nothing (but the noted moves, which are written before they are read).
 
-use model::{Body, ConversationId, ConversationSummary, DeviceKey, Entry, Seq, UserId};
+use model::{
+    Body, ConversationId, ConversationListing, ConversationSummary, DeviceKey, Entry, Receipt, Seq, UserId,
+};
 use store::{ConversationRecord, DeviceRecord, MemberRecord, PendingRecord};
 
 use crate::execute::Tables;
@@ -118,7 +120,12 @@ impl Tables {
         Ok(pending)
     }
 
-    pub(crate) fn list_conversations(&mut self, user: UserId) -> Result<Vec<ConversationSummary>, Trouble> {
+    pub(crate) fn list_conversations(
+        &mut self,
+        user: UserId,
+        receipts_members_max: usize,
+    ) -> Result<Vec<ConversationListing>, Trouble> {
+        self.write_moves()?;
         let statements = self.statements();
         let mut found = statements.conversations_of_user.query((user.0,))?;
         let mut conversations = Vec::new();
@@ -129,12 +136,21 @@ impl Tables {
             while let Some(row) = found_members.next()? {
                 members.push(rows::user_id(row, 0)?);
             }
-            conversations.push(ConversationSummary {
+            let mut receipts = Vec::new();
+            if members.len() <= receipts_members_max {
+                let mut found_receipts = statements.receipts.query((number,))?;
+                while let Some(row) = found_receipts.next()? {
+                    let (read, delivered) = (rows::seq(row, 1)?, rows::seq(row, 2)?);
+                    receipts.push(Receipt::new(rows::user_id(row, 0)?, delivered, read));
+                }
+            }
+            let summary = ConversationSummary {
                 id: rows::conversation_id(row, 1)?,
                 kind: rows::kind(row.get(2)?)?,
                 members: members.into(),
                 head: rows::seq(row, 3)?,
-            });
+            };
+            conversations.push(ConversationListing { summary, receipts });
         }
         Ok(conversations)
     }

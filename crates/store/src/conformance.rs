@@ -11,8 +11,8 @@ mod log;
 mod members;
 
 use model::{
-    Body, Change, ClientId, ConversationId, ConversationKind, DeviceId, DeviceKey, Entry, Payload, Seq,
-    UserId, Wall,
+    Body, Change, ClientId, ConversationId, ConversationKind, DeviceId, DeviceKey, Entry, Payload, Receipt,
+    Seq, UserId, Wall,
 };
 
 use crate::{ConversationRecord, DeviceRecord, Engine, MemberRecord, PendingRecord, Reply, Request};
@@ -266,6 +266,16 @@ fn settle(
         unmark: unmark.to_vec(),
         trim: Seq(trim),
     }
+}
+
+/// With the receipts of any number of members.
+fn list(who: u8) -> Request {
+    Request::ListConversations { user: user(who), receipts_members_max: usize::MAX }
+}
+
+/// A receipt of a user, up to where a device has acknowledged and the user has read.
+fn receipt(of: u8, delivered: u64, read: u64) -> Receipt {
+    Receipt { user: user(of), delivered: Seq(delivered), read: Seq(read) }
 }
 
 fn appended(seq: u64) -> Reply {

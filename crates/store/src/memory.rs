@@ -9,8 +9,8 @@ mod inspect;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Body, Change, ClientId, ConversationId, ConversationKind, ConversationSummary, DeviceId, DeviceKey,
-    Entry, Seq, UserId, Wall,
+    Body, Change, ClientId, ConversationId, ConversationKind, ConversationListing, ConversationSummary,
+    DeviceId, DeviceKey, Entry, Receipt, Seq, UserId, Wall,
 };
 
 use crate::{Engine, FORGET_MAX, Fatal, PendingRecord, Reply, Request, digest};
@@ -99,7 +99,9 @@ impl MemoryStore {
                 Reply::Page(self.page(*conversation, *after, *up_to, *limit, *bytes_max))
             }
             Request::ListPending { device } => Reply::Pending(self.list_pending(*device)),
-            Request::ListConversations { user } => Reply::Conversations(self.list_conversations(*user)),
+            Request::ListConversations { user, receipts_members_max } => {
+                Reply::Conversations(self.list_conversations(*user, *receipts_members_max))
+            }
             Request::RegisterDevice { device, ts } => self.register_device(*device, *ts),
             Request::CreateConversation { conversation, kind, by, members, ts } => {
                 self.create_conversation(*conversation, *kind, *by, members, *ts)
@@ -151,17 +153,22 @@ impl MemoryStore {
         self.marks(device).map(place).collect()
     }
 
-    fn list_conversations(&self, user: UserId) -> Vec<ConversationSummary> {
-        let summary = |id: ConversationId| {
+    fn list_conversations(&self, user: UserId, receipts_members_max: usize) -> Vec<ConversationListing> {
+        let listing = |id: ConversationId| {
             let conversation = &self.conversations[&id];
-            ConversationSummary {
+            let summary = ConversationSummary {
                 id,
                 kind: conversation.kind,
                 members: conversation.members_by_arrival().map(|(user, _)| user).collect(),
                 head: conversation.head(),
-            }
+            };
+            let receipts = match conversation.members.len() <= receipts_members_max {
+                true => conversation.receipts().collect(),
+                false => Vec::new(),
+            };
+            ConversationListing { summary, receipts }
         };
-        self.conversations_of(user).map(summary).collect()
+        self.conversations_of(user).map(listing).collect()
     }
 
     fn register_device(&mut self, device: DeviceKey, ts: Wall) -> Reply {
@@ -357,5 +364,12 @@ impl Conversation {
         let mut members: Vec<_> = self.members.iter().map(|(user, member)| (*user, *member)).collect();
         members.sort_by_key(|(user, member)| (member.joined, *user));
         members.into_iter()
+    }
+
+    fn receipts(&self) -> impl Iterator<Item = Receipt> {
+        self.members_by_arrival().map(|(user, member)| {
+            let delivered = self.cursors_of(user).map(|(_, cursor)| cursor).max().unwrap_or(Seq::ZERO);
+            Receipt::new(user, delivered, member.read)
+        })
     }
 }

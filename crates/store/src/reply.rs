@@ -1,6 +1,6 @@
 //! What a store answers.
 
-use model::{ConversationId, ConversationKind, ConversationSummary, DeviceId, Entry, Seq, UserId, Wall};
+use model::{ConversationId, ConversationKind, ConversationListing, DeviceId, Entry, Seq, UserId, Wall};
 
 /// The answer to one [`crate::Request`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum Reply {
     /// whose mark has not been taken away yet.
     Pending(Vec<PendingRecord>),
     /// A user's conversations, ordered by id.
-    Conversations(Vec<ConversationSummary>),
+    Conversations(Vec<ConversationListing>),
     /// The device is known; `fresh` when it was not before. The list is as in `Pending`, for all the user's
     /// conversations when `fresh`, empty when not.
     Registered {

@@ -33,6 +33,8 @@ pub enum Request {
     ListConversations {
         /// Whose.
         user: UserId,
+        /// Conversations with more members than this are listed without receipts.
+        receipts_members_max: usize,
     },
     /// Makes a device known. A user's first device starts, in every conversation, just before the entry that made
     /// the user a member; a later one starts at the head. Every conversation of the user is marked pending for the

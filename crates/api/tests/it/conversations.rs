@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use model::UserId;
 use serde_json::{Value, json};
 
-use crate::client::Answer;
+use crate::client::{Answer, Client};
 use crate::server::{Options, Server, token, user};
 
 fn users(count: usize) -> Vec<UserId> {
@@ -124,12 +124,21 @@ fn a_group_holds_1024_and_not_one_more() {
     assert_eq!(server.member("POST", "asker", &id, &user("one more").to_string()).status, 200);
 }
 
+/// As it is listed before anybody has acknowledged anything.
+fn unread(conversation: Value) -> Value {
+    let receipt = |user: &Value| json!({"user": user, "delivered": 0, "read": 0});
+    let receipts: Value = conversation["members"].as_array().expect("members").iter().map(receipt).collect();
+    let mut listed = conversation;
+    listed["receipts"] = receipts;
+    listed
+}
+
 #[test]
 fn everybody_is_told_of_their_own_conversations() {
     let server = Server::start();
     assert_eq!(server.list("alice"), [json!(null); 0]);
-    let direct = server.create("alice", "direct", &[user("bob")]).json();
-    let group = server.create("bob", "group", &[user("carol")]).json();
+    let direct = unread(server.create("alice", "direct", &[user("bob")]).json());
+    let group = unread(server.create("bob", "group", &[user("carol")]).json());
     assert_eq!(server.list("alice"), std::slice::from_ref(&direct));
     assert_eq!(server.list("carol"), std::slice::from_ref(&group));
     let both = server.list("bob");
@@ -245,25 +254,93 @@ fn any_number_of_shards_gives_the_same_answers() {
             let (one, other) = (format!("one {number}"), format!("other {number}"));
             let made = server.create(&one, "direct", &[user(&other)]);
             assert_eq!(made.status, 201);
-            assert_eq!(server.list(&other), [made.json()]);
+            assert_eq!(server.list(&other), [unread(made.json())]);
         }
     }
 }
 
-#[test]
-fn a_change_over_rest_is_pushed_to_the_sockets_of_its_members() {
-    let server = Server::start();
+/// A WebSocket on which a user is connected.
+fn socket(server: &Server, user: &str) -> Client {
     let mut socket = server.client();
     socket.send(
         "GET /v1/socket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
     );
     socket.read_until("\r\n\r\n");
-    let connect = format!(r#"{{"id":1,"connect":{{"token":"{}"}}}}"#, token("bob"));
+    command(&mut socket, &format!(r#"{{"id":1,"connect":{{"token":"{}"}}}}"#, token(user)));
+    socket
+}
+
+fn command(socket: &mut Client, text: &str) {
     // RFC 6455, section 5.2: text, masked (with zeros), a length of two bytes.
-    let mut frame = vec![0x81, 0x80 | 126, (connect.len() >> 8) as u8, connect.len() as u8, 0, 0, 0, 0];
-    frame.extend_from_slice(connect.as_bytes());
+    let mut frame = vec![0x81, 0x80 | 126, (text.len() >> 8) as u8, text.len() as u8, 0, 0, 0, 0];
+    frame.extend_from_slice(text.as_bytes());
     socket.send(frame);
+}
+
+#[test]
+fn the_list_tells_how_far_the_members_have_got() {
+    let server = Server::start();
+    let (alice, bob, carol) = (user("alice"), user("bob"), user("carol"));
+    let id = server.group("alice", &[bob]);
+    server.member("POST", "alice", &id, &carol.to_string());
+    let mut socket = socket(&server, "bob");
+    socket.read_until(r#""added""#);
+    // Padded to a length that takes two bytes.
+    let pad = " ".repeat(126);
+    let text = format!(r#"{{"recv":{{"conv":"{id}","seq":2}}}}{pad}"#);
+    command(&mut socket, &text);
+    command(&mut socket, &format!(r#"{{"id":2,"read":{{"conv":"{id}","seq":1}}}}{pad}"#));
+    socket.read_until(r#"{"id":2,"read":{}}"#);
+    let receipt = |user: UserId, delivered: u64, read: u64| json!({"user": user.to_string(), "delivered": delivered, "read": read});
+    for by in ["alice", "bob", "carol"] {
+        let listed = server.list(by).remove(0);
+        let receipts = listed["receipts"].as_array().expect("receipts").clone();
+        let mut expected = vec![receipt(alice, 0, 0), receipt(bob, 2, 1)];
+        // Those who came together are ordered by id.
+        expected.sort_by_key(|receipt| receipt["user"].as_str().map(str::to_owned));
+        expected.push(receipt(carol, 0, 0));
+        assert_eq!(receipts, expected, "told to {by}");
+    }
+    // The other answers do not tell.
+    assert!(server.member("POST", "alice", &id, &carol.to_string()).json().get("receipts").is_none());
+}
+
+#[test]
+fn a_conversation_of_more_than_64_has_no_receipts() {
+    let server = Server::start();
+    server.group("small", &users(63));
+    server.group("large", &users(64));
+    let receipts = |by| server.list(by)[0]["receipts"].as_array().expect("receipts").len();
+    assert_eq!((receipts("small"), receipts("large")), (64, 0));
+}
+
+#[test]
+fn the_list_looks_as_documented() {
+    let page = include_str!("../../../../docs/protocol.md");
+    let (_, after) = page.split_once("```json conversations\n").expect("an example");
+    let (example, _) = after.split_once("\n```").expect("an end");
+    let example: Value = serde_json::from_str(example).expect("JSON");
+    let server = Server::start();
+    server.create("alice", "direct", &[user("bob")]);
+    let told = json!({"conversations": server.list("alice")});
+    assert_eq!(shape(&told), shape(&example));
+}
+
+/// What kinds of values lie where.
+fn shape(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shape(value))).collect(),
+        Value::Array(items) => items.iter().map(shape).collect(),
+        Value::Number(_) => "number".into(),
+        _ => "text".into(),
+    }
+}
+
+#[test]
+fn a_change_over_rest_is_pushed_to_the_sockets_of_its_members() {
+    let server = Server::start();
+    let mut socket = socket(&server, "bob");
     socket.read_until("caught_up");
     let made = server.create("alice", "direct", &[user("bob")]).json();
     let pushed = socket.read_until("\"message\"");

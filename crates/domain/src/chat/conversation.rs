@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::limits::{GROUP_MEMBERS_MAX, IN_FLIGHT_MAX, PAGE_BYTES_MAX, SETTLE_AFTER, SYNC_LIMIT_MAX};
 use model::{
     ConversationId, ConversationKind, ConversationSummary, DeviceId, DeviceKey, Entry, HashKey, Mono, Now,
-    PartitionId, Payload, Seq, UserId, Wall, partition_of_user,
+    PartitionId, Payload, Receipt, Seq, UserId, Wall, partition_of_user,
 };
 use store::{ConversationRecord, Request};
 
@@ -486,12 +486,10 @@ impl Conversation {
             return;
         }
         let Some(member) = self.member(key.user) else { return };
-        let delivered = member.delivered();
-        // A read mark may be stored though the acknowledgement before it met a full disk, or was for the user's own message.
-        let read = member.read.min(delivered);
+        let Receipt { user, delivered, read } = Receipt::new(key.user, member.delivered(), member.read);
         for route in &self.routes {
             let (conversation, users) = (context.id, Arc::clone(&route.users));
-            let input = Input::Receipt { conversation, user: key.user, delivered, read, users, except: key };
+            let input = Input::Receipt { conversation, user, delivered, read, users, except: key };
             context.mail(route.partition, input);
         }
     }

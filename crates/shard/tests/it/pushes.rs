@@ -95,9 +95,9 @@ fn making_what_is_there_changes_nothing() {
         rest: bob adds $carol to $g
         rest ← {"fresh":false,"conv":"$g","kind":"group","members":["$alice","$bob","$carol"],"head":1}
         rest: bob lists
-        rest ← [{"conv":"$c","kind":"direct","members":["$alice","$bob"],"head":1},{"conv":"$g","kind":"group","members":["$alice","$bob","$carol"],"head":1}]
+        rest ← [{"conv":"$c","kind":"direct","members":["$alice","$bob"],"head":1,"receipts":"$any"},{"conv":"$g","kind":"group","members":["$alice","$bob","$carol"],"head":1,"receipts":"$any"}]
         rest: carol lists
-        rest ← [{"conv":"$g","kind":"group","members":["$alice","$bob","$carol"],"head":1}]
+        rest ← [{"conv":"$g","kind":"group","members":["$alice","$bob","$carol"],"head":1,"receipts":"$any"}]
         rest: dave lists
         rest ← []
         "#,
@@ -157,6 +157,44 @@ fn receipts_are_told_in_groups_of_64_and_not_above() {
         bob → {"id":3,"recv":{"conv":"$large","seq":1}} {"id":4,"read":{"conv":"$large","seq":1}}
         bob ← {"id":3,"recv":{}} {"id":4,"read":{}}
         alice ← nothing
+        "#,
+    );
+}
+
+#[test]
+fn whoever_was_away_learns_of_receipts_from_the_list() {
+    check(
+        r#"
+        alice and bob chat in $c
+        alice sends 2..3 to $c
+        bob ← 2..3 of $c
+        # As in the pushes: what the sender has read is no further than what it has acknowledged.
+        alice → {"id":2,"read":{"conv":"$c","seq":3}}
+        alice ← {"id":2,"read":{}}
+        bob ← {"receipt":{"conv":"$c","user":"$alice","delivered":1,"read":1}}
+        alice breaks
+        bob → {"id":2,"recv":{"conv":"$c","seq":3}} {"id":3,"read":{"conv":"$c","seq":2}}
+        bob ← {"id":2,"recv":{}} {"id":3,"read":{}}
+        rest: alice lists
+        rest ← [{"conv":"$c","kind":"direct","members":["$alice","$bob"],"head":3,"receipts":[{"user":"$alice","delivered":1,"read":1},{"user":"$bob","delivered":3,"read":2}]}]
+        "#,
+    );
+}
+
+#[test]
+fn the_list_has_no_receipts_of_groups_above_64() {
+    check(
+        r#"
+        rest: alice creates group $small with $alice $bob and 1 others
+        rest ← "$any"
+        rest: alice creates group $large with $alice $bob and 63 others
+        rest ← "$any"
+        bob connects as bob/1
+        bob ← in any order {"message":"$any"} {"message":"$any"}
+        bob → {"id":2,"recv":{"conv":"$small","seq":1}} {"id":3,"recv":{"conv":"$large","seq":1}}
+        bob ← in any order {"id":2,"recv":{}} {"id":3,"recv":{}} {"caught_up":{}}
+        rest: alice lists
+        rest ← [{"conv":"$large","kind":"group","members":"$any","head":1,"receipts":[]},{"conv":"$small","kind":"group","members":"$any","head":1,"receipts":[{"user":"$alice","delivered":0,"read":0},{"user":"$bob","delivered":1,"read":0},{"user":"$other0","delivered":0,"read":0}]}]
         "#,
     );
 }

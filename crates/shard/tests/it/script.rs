@@ -25,7 +25,9 @@ use std::collections::BTreeSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::{Act, Answer, Input, Origin, Refusal};
-use model::{ConversationId, ConversationKind, ConversationSummary, ShardId, UserId};
+use model::{
+    ConversationId, ConversationKind, ConversationListing, ConversationSummary, Receipt, ShardId, UserId,
+};
 use protocol::{Encoding, ErrorCode};
 use serde_json::{Value, json};
 use shard::Settings;
@@ -424,7 +426,7 @@ impl Run {
                 answer["fresh"] = fresh.into();
                 answer
             }
-            Ok(Answer::Conversations(list)) => list.iter().map(summary_object).collect(),
+            Ok(Answer::Conversations(list)) => list.iter().map(listing_object).collect(),
             Ok(other) => self.fail(format!("{other:?}")),
             Err(refusal) => {
                 let code = error_code(refusal);
@@ -460,6 +462,16 @@ fn summary_object(summary: &ConversationSummary) -> Value {
     };
     let members: Vec<String> = summary.members.iter().map(|user| wire::uuid(user.0)).collect();
     json!({"conv": wire::uuid(summary.id.0), "kind": kind, "members": members, "head": summary.head.0})
+}
+
+fn listing_object(listing: &ConversationListing) -> Value {
+    let receipt = |receipt: &Receipt| {
+        let user = wire::uuid(receipt.user.0);
+        json!({"user": user, "delivered": receipt.delivered.0, "read": receipt.read.0})
+    };
+    let mut object = summary_object(&listing.summary);
+    object["receipts"] = listing.receipts.iter().map(receipt).collect();
+    object
 }
 
 fn payload(place: u64, bytes: Option<&str>) -> String {

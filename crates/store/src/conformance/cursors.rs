@@ -1,6 +1,6 @@
 //! Cursors, read marks and the owner's housekeeping.
 
-use model::Seq;
+use model::{ConversationListing, Seq};
 
 use super::*;
 
@@ -15,6 +15,9 @@ super::named_after_functions!(
     settling_moves_unmarks_and_trims,
     what_is_trimmed_is_gone_and_the_head_stays,
     trimming_never_goes_back,
+    a_receipt_tells_the_furthest_device_and_no_more_read_than_that,
+    receipts_are_those_of_the_members_there_are,
+    receipts_are_listed_up_to_a_number_of_members,
 );
 
 const MINE: u8 = 2;
@@ -148,4 +151,65 @@ fn trimming_never_goes_back(subject: &mut Subject<'_>) {
         assert_eq!(subject.seqs(id), kept);
     }
     assert_eq!(subject.record(id).trimmed, Seq(5));
+}
+
+/// The receipts of the one conversation `who` is in.
+fn receipts(subject: &mut Subject<'_>, who: u8) -> Vec<Receipt> {
+    match subject.one(list(who)) {
+        Reply::Conversations(mut listed) if listed.len() == 1 => listed.remove(0).receipts,
+        other => panic!("not one conversation but {other:?}"),
+    }
+}
+
+fn a_receipt_tells_the_furthest_device_and_no_more_read_than_that(subject: &mut Subject<'_>) {
+    let id = five_places(subject);
+    assert_eq!(receipts(subject, MINE), [receipt(1, 0, 0), receipt(MINE, 0, 0)]);
+    let second = device(MINE, 2);
+    subject.batch(&[register(second), append(id, device(1, 1), 6, &[]), append(id, device(1, 1), 7, &[])]);
+    // The list sees what came before it in its batch, and nothing of what comes after.
+    let replies = subject.batch(&[
+        acknowledge(id, second, 6),
+        acknowledge(id, device(MINE, 1), 4),
+        mark_read(id, MINE, 5),
+        list(1),
+        acknowledge(id, second, 7),
+        mark_read(id, MINE, 7),
+        list(1),
+    ]);
+    let listed = |reply: &Reply| match reply {
+        Reply::Conversations(listed) => listed[0].receipts.clone(),
+        other => panic!("no conversations but {other:?}"),
+    };
+    assert_eq!(listed(&replies[3]), [receipt(1, 0, 0), receipt(MINE, 6, 5)]);
+    assert_eq!(listed(&replies[6]), [receipt(1, 0, 0), receipt(MINE, 7, 7)]);
+    // Who wrote it all has read it, and acknowledged nothing until it is settled for them.
+    subject.batch(&[mark_read(id, 1, 7)]);
+    assert_eq!(receipts(subject, MINE)[0], receipt(1, 0, 0));
+    subject.batch(&[settle(id, &[(device(1, 1), 6)], &[], 0)]);
+    assert_eq!(receipts(subject, MINE)[0], receipt(1, 6, 6));
+}
+
+fn receipts_are_those_of_the_members_there_are(subject: &mut Subject<'_>) {
+    let id = five_places(subject);
+    subject.batch(&[acknowledge(id, device(MINE, 1), 5), mark_read(id, MINE, 5), add(id, 8, 1)]);
+    assert_eq!(receipts(subject, 1), [receipt(1, 0, 0), receipt(MINE, 5, 5), receipt(8, 0, 0)]);
+    subject.batch(&[remove(id, MINE, 1)]);
+    assert_eq!(receipts(subject, 1), [receipt(1, 0, 0), receipt(8, 0, 0)]);
+    // Back again by the eighth entry: what is before it needs no acknowledgement, and nothing has been read.
+    subject.batch(&[add(id, MINE, 1)]);
+    assert_eq!(receipts(subject, 1), [receipt(1, 0, 0), receipt(8, 0, 0), receipt(MINE, 7, 0)]);
+}
+
+fn receipts_are_listed_up_to_a_number_of_members(subject: &mut Subject<'_>) {
+    let id = two_people(subject);
+    let other = conversation(2);
+    subject.batch(&[create(other, &[1, 2, 3]), acknowledge(id, device(2, 1), 1)]);
+    let both = [receipt(1, 0, 0), receipt(2, 1, 0)];
+    let all = [receipt(1, 0, 0), receipt(2, 0, 0), receipt(3, 0, 0)];
+    for (most, of_two, of_three) in [(0, 0, 0), (1, 0, 0), (2, 2, 0), (3, 2, 3), (64, 2, 3)] {
+        let request = Request::ListConversations { user: user(1), receipts_members_max: most };
+        let Reply::Conversations(listed) = subject.one(request) else { panic!("no conversations") };
+        let found = listed.iter().map(|ConversationListing { receipts, .. }| receipts.as_slice());
+        assert_eq!(found.collect::<Vec<_>>(), [&both[..of_two], &all[..of_three]], "up to {most} members");
+    }
 }

@@ -71,7 +71,7 @@ fn everything() -> Vec<Request> {
         batch.push(super::read(id, 0, u64::MAX));
     }
     for number in USERS {
-        batch.push(Request::ListConversations { user: user(number) });
+        batch.push(super::list(number));
         batch.extend(DEVICES.map(|which| Request::ListPending { device: device(number, which) }));
     }
     batch
@@ -145,7 +145,10 @@ impl Source {
                 bytes_max: self.random.below(200) as usize,
             },
             90..95 => Request::ListPending { device },
-            95..99 => Request::ListConversations { user: device.user },
+            95..99 => Request::ListConversations {
+                user: device.user,
+                receipts_members_max: self.random.below(USERS.len() as u64) as usize,
+            },
             _ => Request::ForgetClientIds { before: Wall(self.now.saturating_sub(self.random.below(150))) },
         }
     }

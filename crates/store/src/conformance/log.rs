@@ -32,7 +32,7 @@ fn what_was_never_made_is_not_there(subject: &mut Subject<'_>) {
         (load(nowhere), Reply::Conversation(None)),
         (read(nowhere, 0, u64::MAX), Reply::Page(Vec::new())),
         (Request::ListPending { device: device(1, 1) }, Reply::Pending(Vec::new())),
-        (Request::ListConversations { user: user(1) }, Reply::Conversations(Vec::new())),
+        (list(1), Reply::Conversations(Vec::new())),
         (Request::ForgetClientIds { before: Wall(u64::MAX) }, Reply::Forgotten(0)),
         (append(nowhere, device(1, 1), 1, &[device(1, 1)]), Reply::Conflict),
         (add(nowhere, 1, 2), Reply::Conflict),
@@ -86,7 +86,7 @@ fn creating_again_changes_nothing(subject: &mut Subject<'_>) {
     subject.check([
         (again, Reply::Created { fresh: false, record: record.clone() }),
         (load(id), Reply::Conversation(Some(record))),
-        (Request::ListConversations { user: user(5) }, Reply::Conversations(Vec::new())),
+        (list(5), Reply::Conversations(Vec::new())),
     ]);
     assert_eq!(subject.seqs(id), [1, 2]);
     // Twice in one batch is the same as twice.
@@ -115,7 +115,8 @@ fn a_direct_conversation_stays_direct(subject: &mut Subject<'_>) {
     assert_eq!(record.kind, kind);
     assert_eq!(made, Reply::Created { fresh: true, record });
     let summary = model::ConversationSummary { id, kind, members: members.into(), head: Seq(1) };
-    subject.check([(Request::ListConversations { user: user(1) }, Reply::Conversations(vec![summary]))]);
+    let receipts = vec![receipt(1, 0, 0), receipt(2, 0, 0)];
+    subject.check([(list(1), Reply::Conversations(vec![model::ConversationListing { summary, receipts }]))]);
 }
 
 fn messages_get_dense_places_in_the_order_of_the_batch(subject: &mut Subject<'_>) {

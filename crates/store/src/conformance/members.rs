@@ -1,6 +1,6 @@
 //! Members: coming, going, coming back, and what each of them leaves.
 
-use model::{Change, ConversationKind, ConversationSummary, DeviceId, Seq};
+use model::{Change, ConversationKind, ConversationListing, ConversationSummary, DeviceId, Seq};
 
 use super::*;
 
@@ -77,10 +77,10 @@ fn a_removed_member_leaves_nothing_behind(subject: &mut Subject<'_>) {
     let record = subject.record(id);
     assert_eq!(record.members, [member(1, 1, 0, &[(1, 0, true)])]);
     assert_eq!(subject.page(id)[2], change(3, Change::Removed { by: user(1), user: user(2) }));
-    let Reply::Conversations(left) = subject.one(Request::ListConversations { user: user(2) }) else {
+    let Reply::Conversations(left) = subject.one(list(2)) else {
         panic!("no conversations");
     };
-    assert_eq!(left.iter().map(|summary| summary.id).collect::<Vec<_>>(), [other]);
+    assert_eq!(left.iter().map(|listing| listing.summary.id).collect::<Vec<_>>(), [other]);
     for of in [device(2, 1), device(2, 2)] {
         subject.check([(Request::ListPending { device: of }, Reply::Pending(pending(&[(other, 0, 1)])))]);
     }
@@ -157,16 +157,18 @@ fn members_are_told_in_the_order_in_which_they_came(subject: &mut Subject<'_>) {
     assert_eq!(order, expected);
     let kind = ConversationKind::Group;
     let summary = ConversationSummary { id, kind, members: expected.into(), head: Seq(5) };
-    subject.check([(Request::ListConversations { user: user(8) }, Reply::Conversations(vec![summary]))]);
+    let receipts =
+        vec![receipt(5, 0, 0), receipt(9, 0, 0), receipt(8, 0, 0), receipt(1, 0, 0), receipt(7, 0, 0)];
+    subject.check([(list(8), Reply::Conversations(vec![ConversationListing { summary, receipts }]))]);
 }
 
 fn conversations_are_listed_by_id(subject: &mut Subject<'_>) {
     let ids = [130, 7, 20].map(conversation);
     subject.batch(&ids.map(|id| create(id, &[1, 2])));
     subject.batch(&[create(conversation(3), &[2]), append(ids[0], device(1, 1), 1, &[])]);
-    let Reply::Conversations(listed) = subject.one(Request::ListConversations { user: user(1) }) else {
+    let Reply::Conversations(listed) = subject.one(list(1)) else {
         panic!("no conversations");
     };
-    let found: Vec<_> = listed.iter().map(|summary| (summary.id, summary.head.0)).collect();
+    let found: Vec<_> = listed.iter().map(|listing| (listing.summary.id, listing.summary.head.0)).collect();
     assert_eq!(found, [(ids[1], 1), (ids[2], 1), (ids[0], 2)]);
 }
