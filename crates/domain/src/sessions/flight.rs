@@ -205,7 +205,8 @@ impl Flight {
     fn room(&self) -> bool {
         let (messages, bytes) = self.outstanding();
         let kept = self.fetching.map_or(0, |(_, _, limit)| limit as usize);
-        messages + kept < WINDOW_MESSAGES_MAX && (bytes + PAYLOAD_BYTES_MAX <= WINDOW_BYTES_MAX || messages == 0)
+        messages + kept < WINDOW_MESSAGES_MAX
+            && (bytes + PAYLOAD_BYTES_MAX <= WINDOW_BYTES_MAX || messages == 0)
     }
 
     fn outstanding(&self) -> (usize, usize) {

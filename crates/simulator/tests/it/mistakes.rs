@@ -19,7 +19,7 @@ fn expected(mistake: Mistake) -> &'static [&'static str] {
         Mistake::PayloadChanged => &["D4"],
         Mistake::ReceiptTooFar => &["D8"],
         Mistake::CursorTooFar => &["D7"],
-        Mistake::CursorNotStored => &["D1", "D7"],
+        Mistake::CursorNotStored => &["D1", "D7", "D8"],
         Mistake::TrimmedTooFar => &["D5", "store"],
         Mistake::NothingPending => &["order", "D5", "D11"],
         Mistake::DuplicateElsewhere => &["D1", "D3"],
