@@ -9,7 +9,8 @@ use crate::SocketId;
 pub enum Event {
     /// Somebody connects: call [`Reactor::accept_some`](crate::Reactor::accept_some).
     Accept,
-    /// There is something to read, or the connection broke: call [`Reactor::read`](crate::Reactor::read), once.
+    /// There is something to read, or the connection broke: call [`Reactor::read`](crate::Reactor::read), once. It is not said
+    /// again before that.
     Readable(SocketId),
     /// There is room for output that waits: call [`Reactor::flush`](crate::Reactor::flush).
     Writable(SocketId),

@@ -55,6 +55,9 @@ pub struct Reactor {
     next: usize,
     /// A socket whose writability was reported and whose readability comes next.
     then_readable: Option<(SocketId, epoll::EventFlags)>,
+    /// Sockets of which a read may have left something, and how many of them have their turn before the next wait.
+    again: VecDeque<SocketId>,
+    again_due: usize,
     buffer: Box<[u8]>,
     /// Lingering sockets and when they close, in that order.
     lingering: VecDeque<(Instant, SocketId)>,
@@ -77,6 +80,8 @@ impl Reactor {
             events: Vec::with_capacity(EVENTS_MAX),
             next: 0,
             then_readable: None,
+            again: VecDeque::new(),
+            again_due: 0,
             buffer: vec![0; TURN_BYTES_PER_CONNECTION].into_boxed_slice(),
             lingering: VecDeque::new(),
             options,
@@ -120,11 +125,12 @@ impl Reactor {
     /// Waits until something happens or `timeout` is over (`None`: for ever), and says how many events there are to
     /// pull. Events of the last wait that were not pulled are still there, and then it does not wait.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
-        if self.next < self.events.len() || self.then_readable.is_some() {
-            return Ok(self.events.len() - self.next);
+        if self.next < self.events.len() || self.then_readable.is_some() || self.again_due > 0 {
+            return Ok(self.events.len() - self.next + self.again_due);
         }
         self.events.clear();
         self.next = 0;
+        let timeout = if self.again.is_empty() { timeout } else { Some(Duration::ZERO) };
         let timeout = self.own_deadline(timeout).map(|span| {
             let span = span.min(WAIT_MAX);
             Timespec { tv_sec: span.as_secs() as i64, tv_nsec: i64::from(span.subsec_nanos()) }
@@ -134,7 +140,8 @@ impl Reactor {
             Err(errno) => return Err(errno.into()),
         }
         self.end_what_is_due();
-        Ok(self.events.len())
+        self.again_due = self.again.len();
+        Ok(self.events.len() + self.again_due)
     }
 
     /// The caller's timeout, or less when a lingering socket or a resting listener is due before.
@@ -174,12 +181,18 @@ impl Reactor {
             {
                 return Some(event);
             }
-            let epoll::Event { flags, data, .. } = *self.events.get(self.next)?;
-            self.next += 1;
-            let event = match data.u64() {
-                WAKER => Some(Event::Woken),
-                LISTENER => Some(Event::Accept),
-                token => self.socket_event(SocketId::from_token(token), flags),
+            let event = if let Some(epoll::Event { flags, data, .. }) = self.events.get(self.next).copied() {
+                self.next += 1;
+                match data.u64() {
+                    WAKER => Some(Event::Woken),
+                    LISTENER => Some(Event::Accept),
+                    token => self.socket_event(SocketId::from_token(token), flags),
+                }
+            } else if self.again_due > 0 {
+                self.again_due -= 1;
+                self.again.pop_front().and_then(|id| self.again_event(id))
+            } else {
+                return None;
             };
             if event.is_some() {
                 return event;
@@ -208,6 +221,10 @@ impl Reactor {
     fn input_event(&mut self, id: SocketId, flags: epoll::EventFlags) -> Option<Event> {
         let gone = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
         let (_, _, state) = self.slots.get_mut(id)?;
+        state.ending |= gone || flags.contains(epoll::EventFlags::RDHUP);
+        if state.reading == Reading::Again {
+            return None;
+        }
         if matches!(state.reading, Reading::Awaited | Reading::Ready) {
             state.reading = Reading::Ready;
             return Some(Event::Readable(id));
@@ -218,20 +235,26 @@ impl Reactor {
         tell.then_some(Event::HungUp(id))
     }
 
+    /// The turn of a socket that was read from before and may have more.
+    fn again_event(&mut self, id: SocketId) -> Option<Event> {
+        let (_, _, state) = self.slots.get_mut(id)?;
+        let due = state.phase == Phase::Open && state.reading == Reading::Again;
+        due.then(|| {
+            state.reading = Reading::Ready;
+            Event::Readable(id)
+        })
+    }
+
     /// Tells epoll what is wanted of a socket, if that has changed.
     fn arm(&mut self, id: SocketId, wish: Option<Armed>) {
         let Some((fd, outbox, state)) = self.slots.get_mut(id) else { return };
         let connecting = state.phase == Phase::Connecting;
         let writes = *outbox != NONE || connecting;
-        let reads = matches!(state.reading, Reading::Awaited | Reading::Ready) && !connecting;
-        let wish = wish.unwrap_or(Armed::wanting(reads, writes));
+        let reads =
+            matches!(state.reading, Reading::Awaited | Reading::Ready | Reading::Again) && !connecting;
+        let wish = wish.unwrap_or(Armed::wanting(reads, writes, state.phase));
         let was = std::mem::replace(&mut state.armed, wish);
-        let flags = match wish {
-            Armed::Absent | Armed::Nothing => epoll::EventFlags::empty(),
-            Armed::Read => epoll::EventFlags::IN,
-            Armed::Write => epoll::EventFlags::OUT,
-            Armed::ReadWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT,
-        };
+        let flags = flags_of(wish);
         let data = epoll::EventData::new_u64(id.token());
         let told = match (was, wish) {
             (was, wish) if was == wish => Ok(()),
@@ -240,5 +263,17 @@ impl Reactor {
             _ => epoll::modify(&self.epoll, fd, data, flags),
         };
         debug_assert!(told.is_ok(), "the set and the table disagree: {told:?}");
+    }
+}
+
+fn flags_of(armed: Armed) -> epoll::EventFlags {
+    use epoll::EventFlags as Flags;
+    match armed {
+        Armed::Absent | Armed::Nothing => Flags::empty(),
+        // The end of what comes is asked for by name: bytes and end may be one event, and the read gives the bytes only.
+        Armed::ReadNew => Flags::IN | Flags::RDHUP | Flags::ET,
+        Armed::Read => Flags::IN,
+        Armed::Write => Flags::OUT,
+        Armed::ReadWrite => Flags::IN | Flags::OUT,
     }
 }

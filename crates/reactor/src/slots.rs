@@ -44,6 +44,8 @@ pub(crate) struct State {
     pub reading: Reading,
     /// What epoll was told last.
     pub armed: Armed,
+    /// The peer has said its last or the connection broke: reading goes on until it finds that.
+    pub ending: bool,
 }
 
 /// Where a socket is in its life.
@@ -65,6 +67,8 @@ pub(crate) enum Reading {
     Awaited,
     /// Ask the kernel: the present event has not been answered with a read yet.
     Ready,
+    /// The last read may have left something: the socket's turn comes again without an event.
+    Again,
     /// The caller has no room for what would be read.
     Paused,
     /// The peer has said all: the last read gave the end or an error.
@@ -79,15 +83,20 @@ pub(crate) enum Armed {
     Absent,
     /// Only errors and hang-ups, which cannot be masked.
     Nothing,
+    /// When something new comes. What a read leaves is remembered here ([`Reading::Again`]), so the kernel need not look at the
+    /// socket once more after every event, as it does to find out whether to report it again.
+    ReadNew,
+    /// While there is something to read.
     Read,
     Write,
     ReadWrite,
 }
 
 impl Armed {
-    pub fn wanting(read: bool, write: bool) -> Armed {
+    pub fn wanting(read: bool, write: bool, phase: Phase) -> Armed {
         match (read, write) {
             (false, false) => Armed::Nothing,
+            (true, false) if phase == Phase::Open => Armed::ReadNew,
             (true, false) => Armed::Read,
             (false, true) => Armed::Write,
             (true, true) => Armed::ReadWrite,

@@ -7,7 +7,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-use super::LISTENER;
+use super::{LISTENER, flags_of};
 use crate::listener::{Door, Knock};
 use crate::slots::{Armed, Phase, State};
 use crate::{
@@ -116,14 +116,14 @@ impl Reactor {
     }
 
     fn insert(&mut self, fd: OwnedFd, state: State) -> Result<SocketId, Errno> {
-        let (armed, flags) = match state.phase {
-            Phase::Connecting => (Armed::Write, epoll::EventFlags::OUT),
-            Phase::Open | Phase::Lingering => (Armed::Read, epoll::EventFlags::IN),
-        };
+        let connecting = state.phase == Phase::Connecting;
+        let armed = Armed::wanting(!connecting, connecting, state.phase);
         let id = self.slots.insert(fd, State { armed, ..state });
         let Some((fd, _)) = self.slots.get(id) else { return Ok(id) };
         // The kernel may have no memory for it, or the user no watch left (max_user_watches).
-        if let Err(errno) = epoll::add(&self.epoll, fd, epoll::EventData::new_u64(id.token()), flags) {
+        if let Err(errno) =
+            epoll::add(&self.epoll, fd, epoll::EventData::new_u64(id.token()), flags_of(armed))
+        {
             self.slots.remove(id);
             return Err(errno);
         }

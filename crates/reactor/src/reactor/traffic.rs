@@ -1,5 +1,6 @@
 //! Bytes in and out of open sockets.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
@@ -65,13 +66,13 @@ impl Reactor {
     /// Reads once into the reactor's own buffer, which is as large as one connection's turn. Once per
     /// [`Event::Readable`]: a second read says `Blocked`, so that nobody's turn is longer than another's.
     pub fn read(&mut self, id: SocketId) -> Read<'_> {
-        let Reactor { slots, buffer, .. } = self;
-        read(slots, id, buffer)
+        let Reactor { slots, buffer, again, .. } = self;
+        read(slots, again, id, buffer)
     }
 
     /// As [`Reactor::read`], into a buffer of the caller's, which leaves the reactor free meanwhile.
     pub fn read_into<'a>(&mut self, id: SocketId, buffer: &'a mut [u8]) -> Read<'a> {
-        read(&mut self.slots, id, buffer)
+        read(&mut self.slots, &mut self.again, id, buffer)
     }
 
     /// Leaves what comes in the kernel, so that the peer feels it.
@@ -159,10 +160,15 @@ impl Reactor {
     }
 }
 
-fn read<'a>(slots: &mut Slots, id: SocketId, buffer: &'a mut [u8]) -> Read<'a> {
+fn read<'a>(
+    slots: &mut Slots,
+    again: &mut VecDeque<SocketId>,
+    id: SocketId,
+    buffer: &'a mut [u8],
+) -> Read<'a> {
     let Some((fd, _, state)) = slots.get_mut(id) else { return Read::Closed };
     match state.reading {
-        Reading::Awaited | Reading::Paused => return Read::Blocked,
+        Reading::Awaited | Reading::Again | Reading::Paused => return Read::Blocked,
         Reading::Ready => state.reading = Reading::Awaited,
         Reading::Ended => return Read::Closed,
     }
@@ -171,7 +177,14 @@ fn read<'a>(slots: &mut Slots, id: SocketId, buffer: &'a mut [u8]) -> Read<'a> {
             state.reading = Reading::Ended;
             Read::Closed
         }
-        Ok((count, _)) => Read::Bytes(&mut buffer[..count]),
+        Ok((count, _)) => {
+            // Otherwise it took all there was, and what comes later is an event.
+            if count == buffer.len() || state.ending {
+                state.reading = Reading::Again;
+                again.push_back(id);
+            }
+            Read::Bytes(&mut buffer[..count])
+        }
         Err(Errno::AGAIN) => Read::Blocked,
         Err(errno) => {
             state.reading = Reading::Ended;

@@ -98,6 +98,12 @@ fn a_chatterbox_gets_one_turn_and_the_quiet_one_comes_next() {
                     assert!(events.contains(&Event::Readable(quiet)), "{events:?}");
                     assert_eq!(reactor.read(quiet), Read::Bytes(&mut b"x".to_owned()));
                     quiet_heard = true;
+                    // An event is not repeated, so it has to be answered.
+                    if events.contains(&Event::Readable(loud))
+                        && let Read::Bytes(bytes) = reactor.read(loud)
+                    {
+                        read.extend_from_slice(bytes);
+                    }
                 }
             }
             Event::Readable(id) if id == quiet => panic!("it was read already"),
@@ -107,6 +113,42 @@ fn a_chatterbox_gets_one_turn_and_the_quiet_one_comes_next() {
     assert!(quiet_heard);
     assert_eq!(read, all);
     writer.join().expect("the writer").expect("written");
+}
+
+#[test]
+fn what_a_read_left_comes_in_the_next_turns_and_then_the_end() {
+    let (mut reactor, id, mut peer) = connected(&ListenOptions::default());
+    let all = pattern(1_000);
+    peer.write_all(&all).expect("room");
+    drop(peer);
+    // Bytes and end are here together: the kernel has no more news of this socket.
+    let mut read = Vec::new();
+    let mut buffer = [0; 64];
+    loop {
+        assert_eq!(next(&mut reactor), Event::Readable(id));
+        match reactor.read_into(id, &mut buffer) {
+            Read::Bytes(bytes) => read.extend_from_slice(bytes),
+            Read::Blocked => {}
+            end => break assert_eq!(end, Read::Closed),
+        }
+        assert_eq!(reactor.next_event(), None, "the others have their turn first");
+    }
+    assert_eq!(read, all);
+    reactor.close(id);
+    assert_quiet(&mut reactor);
+}
+
+#[test]
+fn what_a_read_left_waits_while_reading_is_paused() {
+    let (mut reactor, id, mut peer) = connected(&ListenOptions::default());
+    peer.write_all(b"first, second").expect("room");
+    assert_eq!(next(&mut reactor), Event::Readable(id));
+    let mut buffer = [0; 7];
+    assert_eq!(reactor.read_into(id, &mut buffer), Read::Bytes(&mut b"first, ".to_owned()));
+    reactor.pause_reading(id);
+    assert_quiet(&mut reactor);
+    reactor.resume_reading(id);
+    assert_eq!(read_bytes(&mut reactor, id, 6), b"second");
 }
 
 #[test]
