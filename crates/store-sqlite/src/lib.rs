@@ -15,6 +15,7 @@ mod log_buffer;
 mod log_check;
 mod moves;
 mod open;
+mod page_cache;
 mod read;
 mod residents;
 mod rows;

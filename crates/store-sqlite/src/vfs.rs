@@ -18,6 +18,7 @@ use rusqlite::ffi;
 
 use crate::checksum;
 use crate::log_buffer::LogBuffer;
+use crate::page_cache;
 use crate::schema::{self, PAGE_BYTES};
 
 /// The name under which SQLite knows this layer.
@@ -54,6 +55,7 @@ pub(crate) fn register() {
         // and is left on if something was.
         // SAFETY: the argument is what this option takes.
         let _ = unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0 as c_int) };
+        page_cache::register();
         // SAFETY: the default layer exists for as long as the process does; the new one is leaked and does too.
         unsafe {
             let below = ffi::sqlite3_vfs_find(ptr::null());
