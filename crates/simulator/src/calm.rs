@@ -132,7 +132,10 @@ impl World {
             let residents_max = partitions.count() * self.plan.residents_max;
             let residents = side.shard.counters().get(shard::Metric::Conversations);
             if residents > residents_max as u64 {
-                return broken("X1", format!("shard {number} keeps {residents} conversations, not {residents_max}"));
+                return broken(
+                    "X1",
+                    format!("shard {number} keeps {residents} conversations, not {residents_max}"),
+                );
             }
         }
         self.check_reconnect()?;

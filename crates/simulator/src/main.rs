@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use simulator::{Coverage, Mistake, Outcome, run};
+use simulator::{Coverage, Mistake, Outcome, Seen, run};
 
 const HELP: &str = "\
 Runs whole servers by function calls, everything that happens drawn from one seed.
@@ -105,6 +105,11 @@ fn many(start: u64, seeds: u64, keep_going: bool) -> ExitCode {
         }
     }
     println!("\nWhat happened in them, each counted once:\n{coverage}");
+    let never = Seen::ALL.iter().filter(|seen| coverage.get(**seen) == 0).map(|seen| seen.text());
+    let never: Vec<&str> = never.collect();
+    if !never.is_empty() {
+        println!("What never happened: {}", never.join("; "));
+    }
     if failed > 0 {
         println!("{failed} of {seeds} seeds do not hold");
         return ExitCode::FAILURE;

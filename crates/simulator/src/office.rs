@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use domain::{Act, Answer, Input, Origin, Refusal};
-use model::{ConversationId, ConversationKind, Now, Seq, ShardId, UserId};
+use model::{ConversationId, ConversationKind, ConversationListing, Now, Receipt, Seq, ShardId, UserId};
 
 use crate::names::{Named, Registry};
 use crate::oracle::Oracle;
@@ -195,7 +195,14 @@ fn check(waiting: &Waiting, answer: &Result<Answer, Refusal>, oracle: &Oracle) -
             let mut summaries = list.iter().map(|listing| &listing.summary);
             match summaries.find(|summary| !summary.members.contains(&waiting.by)) {
                 Some(other) => broken("D9", format!("the list of {by} has {}", Named(other.id))),
-                None => Ok(()),
+                None => list.iter().try_for_each(|ConversationListing { summary, receipts }| {
+                    let conversation = summary.id;
+                    receipts.iter().try_for_each(|Receipt { user, delivered, read }| {
+                        let (user, delivered, read) = (*user, *delivered, *read);
+                        let receipt = protocol::Receipt { conversation, user, delivered, read };
+                        oracle.receipt(waiting.by, &receipt)
+                    })
+                }),
             }
         }
         (What::Create, Ok(Answer::Conversation { summary, .. })) => {

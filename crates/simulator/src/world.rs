@@ -1,6 +1,7 @@
 //! A whole server with its clients, its disk and its network, moved by chance from one seed.
 
 use domain::Ticket;
+use model::limits::SWEEP_ROUND;
 use model::{ConversationId, DeviceId, DeviceKey, HashKey, Mono, Now, ShardId, Span, UserId, Wall};
 use shard::Shard;
 use store::{Engine, Reply, Request};
@@ -225,7 +226,11 @@ impl World {
         }
         if self.random.permille(self.plan.leaps) {
             let leap = self.random.between(100, self.plan.leap_max.0);
-            self.pass(Span(leap));
+            match self.random.below(4) {
+                0 => self.live_through(Span(leap))?,
+                // The whole process stood still.
+                _ => self.pass(Span(leap)),
+            }
         }
         if self.plan.wall_jumps && self.random.permille(3) {
             let jump = self.random.between(0, 120_000);
@@ -249,6 +254,18 @@ impl World {
     /// Whether the process is about to end.
     pub fn is_draining(&self) -> bool {
         self.draining_until.is_some()
+    }
+
+    /// Time passes in which the shards turn now and then, and nobody else does anything.
+    fn live_through(&mut self, span: Span) -> Checked {
+        let end = Mono(self.now.mono.0 + span.0);
+        while self.now.mono < end {
+            self.pass(Span(SWEEP_ROUND.0.min(end.0 - self.now.mono.0)));
+            for side in 0..self.sides.len() {
+                self.turn(side)?;
+            }
+        }
+        Ok(())
     }
 
     /// All members of the largest conversation speak at once, while the disk does nothing.
