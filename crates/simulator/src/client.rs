@@ -204,6 +204,7 @@ impl Client {
     /// Has the plainest habits from now on, and always connects to one shard.
     pub fn settle_down(&mut self, home: ShardId) {
         self.home = Some(home);
+        self.come_back = Mono(0);
         self.habits = Habits {
             encoding: Encoding::Json,
             acknowledge_every: 1,

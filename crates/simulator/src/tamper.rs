@@ -162,7 +162,8 @@ impl Tamper {
 
     /// A reply on its way back.
     pub fn reply(&mut self, reply: &mut Reply, random: &mut Random) {
-        if self.mistake == Mistake::None || random.below(4) > 0 {
+        let rare = matches!(self.mistake, Mistake::ReuseTaken | Mistake::DuplicateElsewhere);
+        if self.mistake == Mistake::None || !rare && random.below(4) > 0 {
             return;
         }
         match (reply, self.mistake) {

@@ -351,7 +351,7 @@ impl World {
         if batch.requests.is_empty() {
             return Ok(());
         }
-        if self.tamper.strikes(Mistake::AnswersBeforeCommit, &mut self.random) {
+        if !self.calm && self.tamper.strikes(Mistake::AnswersBeforeCommit, &mut self.random) {
             return self.answer_first(batch);
         }
         if let Some(mut late) = self.not_durable.take() {
