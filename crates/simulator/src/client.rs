@@ -63,6 +63,8 @@ pub struct Habits {
     acknowledge_every: u64,
     /// Or so often in a thousand steps.
     acknowledge_permille: u32,
+    /// Acknowledges again what is pushed again; otherwise, after a reconnect, whatever was not answered.
+    acknowledge_again: bool,
     /// Acknowledges also what it has sent itself.
     acknowledge_own: bool,
     /// `recv` carries no id, and so gets no answer.
@@ -83,6 +85,7 @@ impl Habits {
             encoding: if random.below(2) == 0 { Encoding::Json } else { Encoding::Cbor },
             acknowledge_every: *random.pick(&[1, 1, 5, 100]).unwrap_or(&1),
             acknowledge_permille: *random.pick(&[10, 100, 300]).unwrap_or(&100),
+            acknowledge_again: random.below(2) == 0,
             acknowledge_own: random.below(2) == 0,
             silent: random.below(4) == 0,
             eager: random.below(3) == 0,
@@ -209,6 +212,7 @@ impl Client {
             encoding: Encoding::Json,
             acknowledge_every: 1,
             acknowledge_permille: 0,
+            acknowledge_again: false,
             acknowledge_own: false,
             silent: false,
             eager: false,
@@ -253,7 +257,11 @@ impl Client {
     pub fn is_content(&self, oracle: &Oracle) -> bool {
         let done = |(conversation, place): (&ConversationId, &Place)| {
             let member = oracle.membership(*conversation, self.key.user);
-            place.acknowledged >= place.cursor || member.is_none_or(|member| place.cursor <= member.start)
+            // Whether what it asked for on an earlier connection was done it does not know, unless it is pushed again.
+            let asked = self.habits.acknowledge_again && place.asked >= place.cursor;
+            asked
+                || place.acknowledged >= place.cursor
+                || member.is_none_or(|member| place.cursor <= member.start)
         };
         self.outbox.is_empty()
             && self.older.is_empty()
@@ -294,8 +302,8 @@ impl Client {
         ));
         around.coverage.count(Seen::Connects);
         self.known = true;
-        for place in self.places.values_mut() {
-            place.asked = place.acknowledged;
+        if !self.habits.acknowledge_again {
+            self.places.values_mut().for_each(|place| place.asked = place.acknowledged);
         }
         for outgoing in &mut self.outbox {
             outgoing.repeated |= outgoing.under_way;

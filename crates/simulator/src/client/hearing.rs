@@ -312,6 +312,9 @@ impl Client {
         around.coverage.count(Seen::Pushes);
         if entry.seq <= place.cursor {
             around.coverage.count(Seen::PushedAgain);
+            if self.habits.acknowledge_again {
+                place.asked = place.asked.min(entry.seq.previous());
+            }
         }
         if sent_by(&entry, self.key) {
             around.coverage.count(Seen::PushedOwn);
