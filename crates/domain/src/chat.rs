@@ -36,6 +36,14 @@ enum Residence {
     Resident(Box<Conversation>),
 }
 
+/// What follows when a resident was touched.
+enum Follow {
+    /// It has to be read anew; what waits, and what the store does not say.
+    Reload { line: VecDeque<Act>, senders: Vec<Sender> },
+    /// It will have to be settled.
+    Settle,
+}
+
 /// What the store was asked to make, and for whom. The first entry is told exactly as it was asked for.
 struct Creation {
     origin: Origin,
@@ -81,7 +89,9 @@ impl Chat {
             Some(Residence::Resident(conversation)) => {
                 let mut context = Context::new(&self.hash_key, self.receipts_members_max, now, id, out);
                 conversation.handle(&mut context, act);
-                self.after(now, id, out);
+                if let Some(follow) = conversation.follow(now.mono) {
+                    self.follow(now, id, follow, out);
+                }
             }
             None => self.fetch(now, id, act, out),
         }
@@ -122,7 +132,9 @@ impl Chat {
             Some(Residence::Resident(conversation)) => {
                 let mut context = Context::new(&self.hash_key, self.receipts_members_max, now, id, out);
                 conversation.handle_stored(&mut context, reply);
-                self.after(now, id, out);
+                if let Some(follow) = conversation.follow(now.mono) {
+                    self.follow(now, id, follow, out);
+                }
                 self.make_room(LOOKED_AT);
             }
             Some(_) => self.handle_arrived(now, id, reply, out),
@@ -203,16 +215,21 @@ impl Chat {
         self.after(now, id, out);
     }
 
-    /// What follows every time a resident was touched: it may have to be read anew, and it will have to be settled.
+    /// A resident was touched.
     fn after(&mut self, now: Now, id: ConversationId, out: &mut Effects) {
         let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) else { return };
-        if let Some((line, senders)) = conversation.take_reload() {
-            self.clock.retain(|other| *other != id);
-            self.load(id, Some(senders), line, out);
-            return;
+        if let Some(follow) = conversation.follow(now.mono) {
+            self.follow(now, id, follow, out);
         }
-        if conversation.wants_settling(now.mono) {
-            self.settle.push(now.mono, id);
+    }
+
+    fn follow(&mut self, now: Now, id: ConversationId, follow: Follow, out: &mut Effects) {
+        match follow {
+            Follow::Reload { line, senders } => {
+                self.clock.retain(|other| *other != id);
+                self.load(id, Some(senders), line, out);
+            }
+            Follow::Settle => self.settle.push(now.mono, id),
         }
     }
 
@@ -267,6 +284,13 @@ fn refuse(origin: Option<Origin>, why: Refusal, out: &mut Effects) {
 }
 
 impl Conversation {
+    fn follow(&mut self, now: Mono) -> Option<Follow> {
+        if let Some((line, senders)) = self.take_reload() {
+            return Some(Follow::Reload { line, senders });
+        }
+        self.wants_settling(now).then_some(Follow::Settle)
+    }
+
     /// It was just made.
     fn handle_made(&mut self, context: &mut Context<'_>, creation: Creation) {
         let Creation { origin, by, members, ts } = creation;

@@ -10,6 +10,7 @@ use model::{
 use store::Reply;
 
 use crate::effect::Ticket;
+use crate::users::Users;
 
 /// Who is to be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +91,7 @@ pub enum Input {
         /// Up to where they have read.
         read: Seq,
         /// Who is told.
-        users: Arc<[UserId]>,
+        users: Users,
         /// The device that caused it need not be told.
         except: DeviceKey,
     },
@@ -103,7 +104,7 @@ pub enum Input {
         /// The ciphertext.
         payload: Payload,
         /// Who is told.
-        users: Arc<[UserId]>,
+        users: Users,
     },
     /// A conversation was changed.
     Changed {
@@ -112,7 +113,7 @@ pub enum Input {
         /// What that means for the users named.
         event: MembershipEvent,
         /// Who is told.
-        users: Arc<[UserId]>,
+        users: Users,
     },
     /// The store has answered.
     Stored {
@@ -131,7 +132,7 @@ pub struct Delivery {
     /// The entry.
     pub entry: Arc<Entry>,
     /// Users of the addressed partition.
-    pub users: Arc<[UserId]>,
+    pub users: Users,
     /// The device it came from, which has it.
     pub except: Option<DeviceKey>,
     /// Devices of these users that were marked pending for it.

@@ -28,6 +28,8 @@ pub(crate) struct Core {
     pub table: Table,
     /// This shard's partitions; partition `p` is at `p / shards`.
     partitions: Vec<Partition>,
+    /// No partition has anything due before.
+    partitions_due: Mono,
     /// Inputs for this shard's own partitions, until the event that caused them is done with.
     inputs: VecDeque<(PartitionId, Input)>,
     effects: Effects,
@@ -49,6 +51,7 @@ impl Shard {
             id,
             table: Table::new(id, settings.hash_key),
             partitions: std::iter::repeat_with(partition).take(mine).collect(),
+            partitions_due: Mono(u64::MAX),
             inputs: VecDeque::new(),
             effects: Vec::new(),
             unauthenticated: Unauthenticated::new(
@@ -118,9 +121,7 @@ impl Shard {
 
     /// When [`Event::Tick`] next has something to do.
     pub fn next_deadline(&self) -> Mono {
-        let settle = self.core.partitions.iter().filter_map(Partition::next_deadline).min();
-        let own = self.core.sweep.next(self.core.table.live());
-        settle.map_or(own, |settle| settle.min(own))
+        self.core.partitions_due.min(self.core.sweep.next(self.core.table.live()))
     }
 
     fn gone(&mut self, slot: u32) {
@@ -217,7 +218,10 @@ impl Core {
         while let Some((partition, input)) = self.inputs.pop_front() {
             let now = self.now;
             let mut effects = std::mem::take(&mut self.effects);
-            self.partition(partition).handle(now, input, &mut effects);
+            let owner = self.partition(partition);
+            owner.handle(now, input, &mut effects);
+            let due = owner.next_deadline();
+            self.partitions_due = due.map_or(self.partitions_due, |due| due.min(self.partitions_due));
             for effect in effects.drain(..) {
                 self.route(partition, effect);
             }
@@ -228,6 +232,9 @@ impl Core {
     /// Does what is due in the rules.
     pub fn tick_partitions(&mut self) {
         let now = self.now;
+        if self.partitions_due > now.mono {
+            return;
+        }
         for index in 0..self.partitions.len() {
             if self.partitions[index].next_deadline().is_none_or(|due| due > now.mono) {
                 continue;
@@ -241,6 +248,8 @@ impl Core {
             }
             self.effects = effects;
         }
+        let due = self.partitions.iter().filter_map(Partition::next_deadline).min();
+        self.partitions_due = due.unwrap_or(Mono(u64::MAX));
     }
 
     /// Performs a wish here or sends it to the shard that can.

@@ -12,6 +12,7 @@ use store::{ConversationRecord, Request};
 
 use crate::effect::{Answer, Effect, Effects, Refusal, Ticket};
 use crate::input::{Act, Delivery, Input, MembershipEvent, Origin};
+use crate::users::Users;
 
 /// Own places remembered beyond a device's cursor.
 const OWN_MAX: usize = 1_024;
@@ -82,7 +83,7 @@ pub struct Sender {
 /// Users of one partition, for whom one piece of mail is enough.
 struct Route {
     partition: PartitionId,
-    users: Arc<[UserId]>,
+    users: Users,
 }
 
 /// What the store was asked and has not answered, in the order of asking.
@@ -301,7 +302,7 @@ impl Conversation {
             return context.refuse(origin, Refusal::NotMember);
         }
         for route in &self.routes {
-            let users = Arc::clone(&route.users);
+            let users = route.users.clone();
             context.mail(
                 route.partition,
                 Input::Pass { conversation: context.id, from, payload: payload.clone(), users },
@@ -457,7 +458,7 @@ impl Conversation {
             let delivery = Delivery {
                 conversation: context.id,
                 entry: Arc::clone(&entry),
-                users: Arc::clone(&route.users),
+                users: route.users.clone(),
                 except,
                 marked,
             };
@@ -473,7 +474,7 @@ impl Conversation {
                 Some(user) if route.users.contains(&user) => {
                     route.users.iter().copied().filter(|other| *other != user).collect()
                 }
-                _ => Arc::clone(&route.users),
+                _ => route.users.clone(),
             };
             let input = Input::Changed { summary: Arc::clone(&summary), event, users };
             context.mail(route.partition, input);
@@ -488,7 +489,7 @@ impl Conversation {
         let Some(member) = self.member(key.user) else { return };
         let Receipt { user, delivered, read } = Receipt::new(key.user, member.delivered(), member.read);
         for route in &self.routes {
-            let (conversation, users) = (context.id, Arc::clone(&route.users));
+            let (conversation, users) = (context.id, route.users.clone());
             let input = Input::Receipt { conversation, user, delivered, read, users, except: key };
             context.mail(route.partition, input);
         }

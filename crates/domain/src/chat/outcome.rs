@@ -8,6 +8,7 @@ use store::Reply;
 use super::conversation::{Barrier, Context, Conversation, Device, InFlight, Member};
 use crate::effect::{Answer, Refusal};
 use crate::input::{Input, MembershipEvent, Origin};
+use crate::users::Users;
 
 impl Conversation {
     /// The answer to the oldest request in flight.
@@ -16,6 +17,10 @@ impl Conversation {
             debug_assert!(false, "an answer to nothing");
             return;
         };
+        if self.in_flight.is_empty() {
+            // The next one goes where this one was, which is still near.
+            self.in_flight.clear();
+        }
         match asked {
             InFlight::Append { origin, from, client_id, ts, payload, marks } => match reply {
                 Reply::Appended { seq } => {
@@ -183,7 +188,7 @@ impl Conversation {
     /// Tells one user what a change means to them.
     fn tell(&self, context: &mut Context<'_>, owner: PartitionId, event: MembershipEvent, user: UserId) {
         let summary = Arc::new(self.summary(context.id));
-        context.mail(owner, Input::Changed { summary, event, users: Arc::new([user]) });
+        context.mail(owner, Input::Changed { summary, event, users: Users::One(user) });
     }
 
     /// Makes the acquaintance of devices that were registered meanwhile, and settles if it is still quiet. Whatever device comes after this
