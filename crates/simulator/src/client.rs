@@ -192,8 +192,7 @@ impl Client {
             outbox: VecDeque::new(),
             link: None,
             older: Vec::new(),
-            // Some come for the first time when everything is over.
-            come_back: Mono(if random.below(10) == 0 { u64::MAX } else { random.between(0, 3_000) }),
+            come_back: first_time(random),
             home: None,
             known: false,
             patient_until: Mono(0),
@@ -377,4 +376,10 @@ impl Client {
             }
         }
     }
+}
+
+/// When a device connects for the first time: soon, later, or when everything is over.
+fn first_time(random: &mut Random) -> Mono {
+    let most = 1_000 << random.below(7);
+    Mono(if random.below(10) == 0 { u64::MAX } else { random.between(0, most) })
 }

@@ -36,6 +36,7 @@ enum What {
 #[derive(Debug)]
 pub struct Office {
     registry: Registry,
+    conversations_max: u16,
     tickets: u64,
     waiting: BTreeMap<u64, Waiting>,
     /// Direct conversations by their pair.
@@ -46,9 +47,10 @@ pub struct Office {
 
 impl Office {
     /// Nobody waits.
-    pub fn new(registry: Registry) -> Self {
+    pub fn new(registry: Registry, conversations_max: u16) -> Self {
         Office {
             registry,
+            conversations_max,
             tickets: 0,
             waiting: BTreeMap::new(),
             direct: BTreeMap::new(),
@@ -97,7 +99,7 @@ impl Office {
         random: &mut Random,
     ) -> Option<Input> {
         let number = (self.direct.len() + self.groups.len()) as u16;
-        if number > 40 {
+        if number >= self.conversations_max {
             return None;
         }
         if random.below(2) == 0 {

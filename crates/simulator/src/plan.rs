@@ -55,6 +55,8 @@ pub struct Plan {
     pub room_max: usize,
     /// How often members come and go, in a thousand steps.
     pub office: u32,
+    /// Conversations that are made, at most.
+    pub conversations_max: u16,
     /// How often a client comes back late, in a thousand.
     pub sleepers: u32,
     /// How often the disk does nothing for a while, in a thousand steps.
@@ -99,6 +101,7 @@ impl Plan {
             token_life: Span::seconds(3_600),
             room_max: 1 << 20,
             office: 0,
+            conversations_max: 1,
             sleepers: 0,
             disk_stalls: 0,
             partitions: 255,
@@ -125,7 +128,7 @@ impl Plan {
         let burst_max = if random.below(3) == 0 { 700 } else { 60 };
         Plan {
             shards: *random.pick(&[1, 2, 2, 3, 4, 4, 7]).unwrap_or(&2),
-            users: random.between(2, 12) as u8,
+            users: *random.pick(&[2, 3, 5, 8, 12]).unwrap_or(&5),
             devices_max: random.between(1, 3) as u32,
             steps,
             residents_max: *random.pick(&[1, 1, 2, 3, 1_024, 1_024]).unwrap_or(&1),
@@ -140,14 +143,15 @@ impl Plan {
             breaks: *random.pick(&[1, 3, 10, 40]).unwrap_or(&0),
             stalls: *random.pick(&[0, 5, 20]).unwrap_or(&0),
             mischief: *random.pick(&[0, 5, 30]).unwrap_or(&0),
-            holds: *random.pick(&[0, 5, 30]).unwrap_or(&0),
+            holds: *random.pick(&[0, 5, 30, 100]).unwrap_or(&0),
             hold_max: Span(*random.pick(&[10, 200, 1_500, 6_000]).unwrap_or(&10)),
             leaps: *random.pick(&[1, 3, 10, 40]).unwrap_or(&5),
             leap_max: Span(*random.pick(&[2_500, 2_500, 5_000, 70_000]).unwrap_or(&5_000)),
             wall_jumps: random.below(4) == 0,
             token_life: Span::seconds(*random.pick(&[30, 90, 3_600, 86_400]).unwrap_or(&3_600)),
             room_max: *random.pick(&[200, 4_096, 65_536, 1 << 20]).unwrap_or(&4_096),
-            office: *random.pick(&[10, 30, 80]).unwrap_or(&10),
+            office: *random.pick(&[10, 30, 80, 200]).unwrap_or(&10),
+            conversations_max: *random.pick(&[2, 5, 40]).unwrap_or(&5),
             sleepers: *random.pick(&[0, 100, 600]).unwrap_or(&0),
             disk_stalls: *random.pick(&[0, 0, 2]).unwrap_or(&0),
             partitions: *random.pick(&[2, 4, 16, 255]).unwrap_or(&255),

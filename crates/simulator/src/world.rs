@@ -93,7 +93,7 @@ impl World {
             disk: Disk::new(plan.shards),
             wires: Wires::default(),
             clients,
-            office: Office::new(registry),
+            office: Office::new(registry, plan.conversations_max),
             oracle: Oracle::default(),
             tamper,
             users,
