@@ -31,32 +31,34 @@ fn format_uuid(bytes: &[u8; 16]) -> [u8; 36] {
     text
 }
 
+/// Where the two digits of each byte stand.
+const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+
+/// The value of every hexadecimal digit, and [`NO_DIGIT`] for all else.
+const VALUES: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[b"0123456789abcdef"[value] as usize] = value as u8;
+        values[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
+const NO_DIGIT: u8 = 0xff;
+
+/// Every command has one or two of these, so it branches once, at the end.
 fn parse_uuid(text: &str) -> Result<[u8; 16], ParseUuidError> {
-    fn digit(byte: u8) -> Result<u8, ParseUuidError> {
-        match byte {
-            b'0'..=b'9' => Ok(byte - b'0'),
-            b'a'..=b'f' => Ok(byte - b'a' + 10),
-            b'A'..=b'F' => Ok(byte - b'A' + 10),
-            _ => Err(ParseUuidError),
-        }
-    }
-    let text = text.as_bytes();
-    if text.len() != 36 {
-        return Err(ParseUuidError);
-    }
+    let text: &[u8; 36] = text.as_bytes().try_into().map_err(|_| ParseUuidError)?;
     let mut bytes = [0; 16];
-    let mut at = 0;
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            if text[at] != b'-' {
-                return Err(ParseUuidError);
-            }
-            at += 1;
-        }
-        *byte = digit(text[at])? << 4 | digit(text[at + 1])?;
-        at += 2;
+    let mut seen = 0;
+    for (byte, at) in bytes.iter_mut().zip(DIGITS) {
+        let (high, low) = (VALUES[usize::from(text[at])], VALUES[usize::from(text[at + 1])]);
+        *byte = high << 4 | low & 0x0f;
+        seen |= high | low;
     }
-    Ok(bytes)
+    let hyphens = [text[8], text[13], text[18], text[23]] == [b'-'; 4];
+    if hyphens && seen < 16 { Ok(bytes) } else { Err(ParseUuidError) }
 }
 
 macro_rules! uuid_newtype {
@@ -205,6 +207,10 @@ mod tests {
             "g81d4fae-7dec-11d0-a765-00a0c91e6bf6",
             "f81d4fae-7dec-11d0-a76500-a0c91e6bf6",
             "é1d4fae-7dec-11d0-a765-00a0c91e6bf6x",
+            "f81d4fae-7dec-11d0-a765-00a0c91e6bfG",
+            "f81d4fae-7dec-11d0-a765-00a0c91e6b:6",
+            "f81d4fae07dec-11d0-a765-00a0c91e6bf6",
+            "f81d4fae-7dec-11d0-a765000a0c91e6bf6",
         ] {
             assert_eq!(text.parse::<UserId>(), Err(ParseUuidError), "{text}");
         }

@@ -47,6 +47,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let mut ratios = Vec::new();
     for round in 1..=rounds {
         let (committed, batches, cpu) = numbers(&server)?;
+        let own = own_cpu();
         chat.begin(&mut fleet);
         let began = fleet.elapsed();
         fleet
@@ -55,13 +56,14 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         let time = (fleet.elapsed() - began).as_secs_f64();
         let mut done = std::mem::take(&mut chat.done);
         let drained = chat.finish(&mut fleet)?;
+        let own = own_cpu() - own;
         let (committed_after, batches_after, cpu_after) = numbers(&server)?;
         let echo = super::echo::round_trips_per_second(pairs.min(256), Duration::from_secs(seconds))?;
         let rate = done.count() as f64 / time;
         let (messages, commits) = (committed_after - committed, batches_after - batches);
         println!(
             "round {round}: {rate:.0} messages/s, echo {echo:.0} round trips/s, ratio {:.3}; p50 {:.1} ms, p95 {:.1} ms, p99 {:.1} ms; \
-             {:.0} commits/s, {:.0} messages/commit, server {:.0} µs CPU a message ({drained} more after the clock)",
+             {:.0} commits/s, {:.0} messages/commit, {:.1} µs CPU a message in the server and {:.1} in the clients ({drained} more after the clock)",
             rate / echo,
             done.quantile(0.5).as_secs_f64() * 1e3,
             done.quantile(0.95).as_secs_f64() * 1e3,
@@ -69,6 +71,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
             commits / time,
             messages / commits.max(1.0),
             (cpu_after - cpu).as_micros() as f64 / messages.max(1.0),
+            own.as_micros() as f64 / messages.max(1.0),
         );
         ratios.push(rate / echo);
     }
@@ -78,6 +81,12 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     ratios.sort_by(f64::total_cmp);
     super::verdict("chat", ratios[ratios.len() / 2], "of the echo rate", false, 0.33);
     Ok(())
+}
+
+/// The CPU time of this process so far.
+fn own_cpu() -> Duration {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
 }
 
 fn numbers(server: &Server) -> Result<(f64, f64, Duration), String> {
