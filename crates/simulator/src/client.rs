@@ -292,7 +292,8 @@ impl Client {
         let (token, ends) = around.token(self.key);
         self.token_ends = ends;
         let bearer = self.habits.bearer.then_some(token.as_str());
-        let link = Link::open(wire, around.now.mono, self.habits.encoding, bearer, around.random);
+        let mut link = Link::open(wire, around.now.mono, self.habits.encoding, bearer, around.random);
+        link.whole_frames = self.home.is_some();
         around.trace.line(format_args!(
             "{} client {} connects to shard {}",
             around.now.mono.0,

@@ -142,6 +142,8 @@ pub struct Link<T> {
     pub farewell: Option<CloseCode>,
     /// The client reads nothing before then.
     pub stalled_until: Mono,
+    /// A frame is never sent in fragments.
+    pub whole_frames: bool,
 }
 
 impl<T> Link<T> {
@@ -186,6 +188,7 @@ impl<T> Link<T> {
             expected: BTreeMap::new(),
             farewell: None,
             stalled_until: Mono(0),
+            whole_frames: false,
         }
     }
 
@@ -216,7 +219,7 @@ impl<T> Link<T> {
         let opcode = if self.encoding.is_binary() { Opcode::Binary } else { Opcode::Text };
         let batch = std::mem::take(&mut self.batch);
         let (mut rest, mut opcode) = (&batch[..], opcode);
-        while random.below(16) == 0 && rest.len() > 1 {
+        while !self.whole_frames && random.below(16) == 0 && rest.len() > 1 {
             let cut = 1 + random.below(rest.len() - 1);
             let key = (random.next() as u32).to_be_bytes();
             websocket::encode_masked_frame(&mut self.out, opcode, false, key, &rest[..cut]);

@@ -9,7 +9,7 @@ const SEEDS_MAX: u64 = 40;
 fn expected(mistake: Mistake) -> &'static [&'static str] {
     match mistake {
         Mistake::None => &[],
-        Mistake::AnswersBeforeCommit => &["D1", "D4", "D7", "D8"],
+        Mistake::AnswersBeforeCommit => &["D1", "D3", "D4", "D7", "D8", "D9", "office", "order"],
         Mistake::DeliveryLost => &["order", "D5", "D11", "rest"],
         Mistake::PushedTwice => &["order"],
         Mistake::PushedOutOfOrder => &["order"],
