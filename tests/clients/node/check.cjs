@@ -457,7 +457,8 @@ check("members come, go and leave, and everybody is told in the log", async () =
   const { system } = await a.push("message", { conv, seq: 4 });
   assert.deepEqual(system, { event: "left", users: [bob.id], by: bob.id });
   const { body } = await alice.ask("GET", "/v1/conversations");
-  assert.deepEqual(body.conversations, [{ id: conv, kind: "group", members: [alice.id], head: 4 }]);
+  const receipts = [{ user: alice.id, delivered: 0, read: 0 }];
+  assert.deepEqual(body.conversations, [{ id: conv, kind: "group", members: [alice.id], head: 4, receipts }]);
   await c.noPush("message", { conv });
 });
 
