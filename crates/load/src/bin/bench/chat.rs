@@ -21,6 +21,8 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let shards: u16 = super::option(arguments, "--shards", 2)?;
     let window: usize = super::option(arguments, "--window", 1)?;
     let encoding = super::encoding(arguments, "json")?;
+    // As many as chat: the same number of sockets, each with one message on its way.
+    let echo_connections: usize = super::option(arguments, "--echo-connections", 2 * pairs)?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let settings = vec![
         ("THRONG_CONNECTIONS_UNAUTHENTICATED_PER_ADDRESS_MAX", "8192".to_owned()),
@@ -58,7 +60,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         let drained = chat.finish(&mut fleet)?;
         let own = own_cpu() - own;
         let (committed_after, batches_after, cpu_after) = numbers(&server)?;
-        let echo = super::echo::round_trips_per_second(pairs.min(256), Duration::from_secs(seconds))?;
+        let echo = super::echo::round_trips_per_second(echo_connections, Duration::from_secs(seconds))?;
         let rate = done.count() as f64 / time;
         let (messages, commits) = (committed_after - committed, batches_after - batches);
         println!(
