@@ -77,6 +77,7 @@ counted! {
     Registered = "devices registered";
     LateDevices = "devices added to users who had some";
     DiskStalls = "times the disk did nothing for a while";
+    ShardStalls = "times a shard did nothing for a while";
     MailHeld = "pairs of shards whose mail was held back";
     Storms = "storms";
     Bursts = "bursts";

@@ -61,6 +61,8 @@ pub struct Plan {
     pub sleepers: u32,
     /// How often the disk does nothing for a while, in a thousand steps.
     pub disk_stalls: u32,
+    /// How often a shard does nothing for a while, in a thousand steps.
+    pub shard_stalls: u32,
     /// Partitions that all conversations and users fall into; more crowd in each when they are few.
     pub partitions: u8,
     /// Commands a connection may send in a burst, and then half as many a second.
@@ -104,6 +106,7 @@ impl Plan {
             conversations_max: 1,
             sleepers: 0,
             disk_stalls: 0,
+            shard_stalls: 0,
             partitions: 255,
             commands_burst: 2_000,
             admission_burst: 20_000,
@@ -153,6 +156,7 @@ impl Plan {
             office: *random.pick(&[10, 30, 80, 200]).unwrap_or(&10),
             conversations_max: *random.pick(&[2, 5, 40]).unwrap_or(&5),
             sleepers: *random.pick(&[0, 100, 600]).unwrap_or(&0),
+            shard_stalls: *random.pick(&[0, 2, 10]).unwrap_or(&0),
             disk_stalls: *random.pick(&[0, 0, 2]).unwrap_or(&0),
             partitions: *random.pick(&[2, 4, 16, 255]).unwrap_or(&255),
             commands_burst: *random.pick(&[100, 2_000, 2_000]).unwrap_or(&2_000),

@@ -39,6 +39,8 @@ pub struct Side {
     free: Vec<u32>,
     /// Requests that have come from outside the sockets.
     pub outside: VecDeque<Input>,
+    /// It does nothing before this step.
+    pub rests_until: u32,
     /// What was wrong with what the shard did, if something was.
     pub violation: Option<Violation>,
 }
@@ -80,7 +82,15 @@ impl Surroundings<'_> {
 impl Side {
     /// A shard without connections.
     pub fn new(id: ShardId, shard: Shard) -> Self {
-        Side { shard, id, slots: Vec::new(), free: Vec::new(), outside: VecDeque::new(), violation: None }
+        Side {
+            shard,
+            id,
+            slots: Vec::new(),
+            free: Vec::new(),
+            outside: VecDeque::new(),
+            rests_until: 0,
+            violation: None,
+        }
     }
 
     /// One turn. Returns whether anything happened.

@@ -107,7 +107,7 @@ impl Tamper {
                 served.extend(delivery.users.iter());
                 served.sort_unstable();
                 served.dedup();
-                delivery.users = served[..].into();
+                delivery.users = Arc::from(&served[..]);
                 send(Effect::Mail { to, input: Input::Deliver(delivery) });
             }
             (

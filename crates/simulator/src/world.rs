@@ -172,7 +172,9 @@ impl World {
         match self.random.below(100) {
             0..=29 => {
                 let side = self.random.below(self.sides.len());
-                self.turn(side)?;
+                if self.sides[side].rests_until <= step {
+                    self.turn(side)?;
+                }
             }
             30..=41 if self.disk_rests_until < step => self.commit(false)?,
             42..=97 => {
@@ -223,6 +225,11 @@ impl World {
         if self.random.permille(self.plan.disk_stalls) {
             self.coverage.count(Seen::DiskStalls);
             self.disk_rests_until = step + self.random.between(10, 500) as u32;
+        }
+        if self.random.permille(self.plan.shard_stalls) {
+            self.coverage.count(Seen::ShardStalls);
+            let side = self.random.below(self.sides.len());
+            self.sides[side].rests_until = step + self.random.between(10, 300) as u32;
         }
         if self.random.permille(self.plan.leaps) {
             let leap = self.random.between(100, self.plan.leap_max.0);
