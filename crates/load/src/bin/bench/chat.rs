@@ -116,6 +116,8 @@ struct Pair {
     answered: std::collections::VecDeque<(Seq, Duration)>,
     /// The last place the receiver saw.
     seen: Seq,
+    /// How far the receipts say it has got. They take another way than answers and may be first.
+    delivered: Seq,
 }
 
 impl Chat {
@@ -125,6 +127,7 @@ impl Chat {
             sent: Default::default(),
             answered: Default::default(),
             seen: Seq(1),
+            delivered: Seq::ZERO,
         };
         Chat {
             pairs: conversations.iter().map(pair).collect(),
@@ -162,8 +165,22 @@ impl Chat {
             return Err(format!("a client was lost: {why}"));
         }
         if !quiet {
-            let left: usize = self.pairs.iter().map(|pair| pair.sent.len() + pair.answered.len()).sum();
-            return Err(format!("{left} messages were not acknowledged within 20 s"));
+            let stuck = self
+                .pairs
+                .iter()
+                .enumerate()
+                .filter(|(_, pair)| !pair.sent.is_empty() || !pair.answered.is_empty());
+            let told: Vec<String> = stuck
+                .map(|(number, pair)| {
+                    let (sent, answered) = (pair.sent.len(), pair.answered.front().map(|(seq, _)| seq.0));
+                    format!("pair {number}: {sent} without an answer, without a receipt {answered:?}, the receiver has seen {}", pair.seen)
+                })
+                .collect();
+            return Err(format!(
+                "{} pairs were not acknowledged within 20 s: {}",
+                told.len(),
+                told.join("; ")
+            ));
         }
         Ok(std::mem::take(&mut self.done).count())
     }
@@ -184,6 +201,7 @@ impl Chat {
 
     fn answered(
         &mut self,
+        context: &mut Context<'_>,
         id: Option<RequestId>,
         pair: usize,
         outcome: Result<Answer<'_>, protocol::Refusal<'_>>,
@@ -194,14 +212,21 @@ impl Chat {
         match outcome {
             Ok(Answer::Send(sent)) if id.is_some_and(|id| id.get() == number) => {
                 self.pairs[pair].answered.push_back((sent.seq, at));
+                self.settle(context, pair);
             }
             other => self.violations.push(format!("pair {pair}: message {number} was answered {other:?}")),
         }
     }
 
     fn delivered(&mut self, context: &mut Context<'_>, pair: usize, delivered: Seq) {
+        self.pairs[pair].delivered = self.pairs[pair].delivered.max(delivered);
+        self.settle(context, pair);
+    }
+
+    /// Counts what is both answered and acknowledged by the other side, and goes on.
+    fn settle(&mut self, context: &mut Context<'_>, pair: usize) {
         while let Some((seq, at)) = self.pairs[pair].answered.front().copied()
-            && seq <= delivered
+            && seq <= self.pairs[pair].delivered
         {
             self.pairs[pair].answered.pop_front();
             self.done.record(context.now - at);
@@ -230,7 +255,7 @@ impl Scenario for Chat {
     fn said(&mut self, context: &mut Context<'_>, client: usize, said: Said<'_>) {
         match said {
             Said::Incoming(Incoming::Reply(reply)) if client.is_multiple_of(2) => {
-                self.answered(reply.id, client / 2, reply.outcome)
+                self.answered(context, reply.id, client / 2, reply.outcome)
             }
             Said::Incoming(Incoming::Reply(reply)) => {
                 self.violations.push(format!("client {client}: {reply:?}"))
