@@ -107,7 +107,7 @@ impl Tamper {
                 served.extend(delivery.users.iter());
                 served.sort_unstable();
                 served.dedup();
-                delivery.users = Arc::from(&served[..]);
+                delivery.users = served[..].into();
                 send(Effect::Mail { to, input: Input::Deliver(delivery) });
             }
             (
