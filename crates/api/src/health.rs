@@ -17,7 +17,7 @@ use crate::state::Shared;
 pub const OPENAPI: &str = include_str!("openapi.json");
 
 /// How long the shards have to make a turn.
-const TURN_WITHIN: Duration = Duration::from_secs(1);
+pub(crate) const TURN_WITHIN: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
 struct Readiness {

@@ -13,6 +13,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use node::{BATCH_SIZE_BOUNDS, COMMIT_MICROS_BOUNDS};
 
+use crate::health::TURN_WITHIN;
 use crate::state::Shared;
 
 macro_rules! families {
@@ -84,6 +85,8 @@ impl Counters {
 
 /// `GET /metrics`
 pub async fn show(State(shared): State<Arc<Shared>>) -> Response {
+    // Shards gather their numbers when asked. One that does not turn in time shows what it last said.
+    shared.state.handle.shards_turn(TURN_WITHIN).await;
     let mut page = Page::default();
     write_shards(&mut page, &shared);
     write_store(&mut page, &shared);

@@ -84,7 +84,7 @@ pub struct StoreGauges {
     pub requests: AtomicU64,
     /// Batches committed, or read.
     pub batches: AtomicU64,
-    /// Requests that arrived and are not answered.
+    /// Requests of the batch that is being carried out; those that wait for the next one are in the rings.
     pub queued: AtomicU64,
     /// 1 while the disk takes no more.
     pub read_only: AtomicU64,

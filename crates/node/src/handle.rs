@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use domain::{Answer, Input, Origin, Refusal};
-use model::{HashKey, ShardId};
-use shard::owner_of;
+use model::ShardId;
 use tokio::sync::oneshot;
 
 use crate::gauges::{ShardGauges, StoreGauges};
@@ -23,7 +22,6 @@ pub(crate) struct Inner {
     pub shards: Vec<Arc<ShardGauges>>,
     pub fabric: Vec<Arc<fabric::Gauges>>,
     pub store: Arc<StoreGauges>,
-    pub hash_key: HashKey,
     pub tickets: AtomicU64,
 }
 
@@ -32,7 +30,7 @@ impl Handle {
     pub async fn request(&self, make: impl FnOnce(Origin) -> Input) -> Result<Answer, Refusal> {
         let ticket = self.inner.tickets.fetch_add(1, Ordering::Relaxed);
         let shards = self.inner.inboxes.len() as u16;
-        // The shard is only known once the input is, and the input names the shard.
+        // Any will do: it hands the input to its owner.
         let shard = ShardId((ticket % u64::from(shards)) as u16);
         let input = make(Origin::Outside { shard, ticket });
         let (answer, answered) = oneshot::channel();
@@ -43,7 +41,7 @@ impl Handle {
         answered.await.unwrap_or(Err(Refusal::Overloaded("the server is stopping")))
     }
 
-    /// Whether every shard makes a turn within this time.
+    /// Whether every shard makes a turn within this time. Those that do have published their numbers.
     pub async fn shards_turn(&self, within: Duration) -> bool {
         let mut answers = Vec::new();
         for inbox in &self.inner.inboxes {
@@ -69,7 +67,7 @@ impl Handle {
         self.inner.store.read_only.load(Ordering::Relaxed) == 0
     }
 
-    /// Every shard's counters.
+    /// Every shard's counters, as last published: see [`Handle::shards_turn`].
     pub fn shards(&self) -> &[Arc<ShardGauges>] {
         &self.inner.shards
     }
@@ -84,18 +82,8 @@ impl Handle {
         &self.inner.store
     }
 
-    /// The secret of the partition hash.
-    pub fn hash_key(&self) -> HashKey {
-        self.inner.hash_key
-    }
-
     /// How many shards there are.
     pub fn shard_count(&self) -> u16 {
         self.inner.inboxes.len() as u16
-    }
-
-    /// The shard that decides about an input, for whoever wants to know.
-    pub fn owner(&self, input: &Input) -> Option<ShardId> {
-        input.owner(&self.inner.hash_key).map(|partition| owner_of(partition, self.shard_count()))
     }
 }

@@ -15,7 +15,7 @@ const INBOX_MAX: usize = 4_096;
 pub enum Command {
     /// A request; it is answered with this ticket.
     Request { ticket: u64, input: Box<Input>, answer: oneshot::Sender<Result<Answer, Refusal>> },
-    /// Whether the shard turns.
+    /// Whether the shard turns; it publishes its numbers before it answers.
     Probe { answer: oneshot::Sender<()> },
     /// Close every connection, spread over this time, and say when all are gone.
     Drain { within: Span, done: oneshot::Sender<()> },

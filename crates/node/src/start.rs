@@ -144,14 +144,8 @@ impl Node {
         }
         drop(ready);
         let own_tables = await_ready(&readiness, count)?;
-        let inner = Inner {
-            inboxes,
-            shards: gauges,
-            fabric,
-            store: store_gauges,
-            hash_key: config.settings.hash_key,
-            tickets: AtomicU64::new(1),
-        };
+        let inner =
+            Inner { inboxes, shards: gauges, fabric, store: store_gauges, tickets: AtomicU64::new(1) };
         let summary = Summary { listen, devices, own_tables };
         Ok(Node { handle: Handle { inner: Arc::new(inner) }, summary, shards: threads, store, store_stop })
     }
@@ -324,7 +318,6 @@ impl Seed {
             buffer: vec![0; TURN_BYTES_PER_CONNECTION].into_boxed_slice(),
             accepted: Vec::new(),
             actions: shard::Actions::default(),
-            published: Mono(0),
             complained: None,
             turns: 0,
             busy: Mono(0),

@@ -29,8 +29,6 @@ const ACCEPTS_MAX: usize = 64;
 const BLOCKS_MAX: usize = 256;
 /// Items in one block of mail.
 pub const ITEMS_PER_BLOCK: usize = 1_024;
-/// Numbers are published at least this often while the shard is busy.
-const PUBLISH_EVERY: Span = Span(250);
 /// The same complaint is logged so often at most.
 const COMPLAIN_EVERY: Span = Span::seconds(10);
 /// Slices given to one system call.
@@ -54,7 +52,6 @@ pub struct Turn {
     pub buffer: Box<[u8]>,
     pub accepted: Vec<Accepted>,
     pub actions: Actions,
-    pub published: Mono,
     /// When it last said that there is no descriptor left.
     pub complained: Option<Mono>,
     pub turns: u64,
@@ -139,6 +136,8 @@ impl Turn {
                     self.shard.handle(now, Event::Outside(*input));
                 }
                 Command::Probe { answer } => {
+                    // Gathering the numbers looks at every partition, so it is done when somebody wants them.
+                    self.gauges.publish(self.shard.counters(), self.turns);
                     let _ = answer.send(());
                 }
                 Command::Drain { within, done } => {
@@ -163,7 +162,7 @@ impl Turn {
                 SocketEvent::Accept => self.accept(now),
                 SocketEvent::Readable(id) => self.read(now, id),
                 SocketEvent::Writable(id) => self.flush(now, id),
-                SocketEvent::HungUp(id) => self.gone(now, id),
+                SocketEvent::HungUp(id) => self.gone(id),
                 SocketEvent::Woken | SocketEvent::Connected(_) | SocketEvent::ConnectFailed(..) => {}
             }
         }
@@ -187,19 +186,19 @@ impl Turn {
         match self.reactor.read_into(id, &mut self.buffer) {
             Read::Bytes(bytes) => self.shard.handle(now, Event::Received { slot: id.slot, bytes }),
             Read::Blocked => {}
-            Read::Closed | Read::Reset(_) => self.gone(now, id),
+            Read::Closed | Read::Reset(_) => self.gone(id),
         }
     }
 
     fn flush(&mut self, now: Now, id: SocketId) {
         match self.reactor.flush(id) {
             Ok(sent) => self.shard.handle(now, Event::Unsent { slot: id.slot, bytes: sent.queued_bytes }),
-            Err(_) => self.gone(now, id),
+            Err(_) => self.gone(id),
         }
     }
 
     /// The peer is gone. The slot must not be given to another before this turn's output is sent, so it is closed then.
-    fn gone(&mut self, _now: Now, id: SocketId) {
+    fn gone(&mut self, id: SocketId) {
         self.shard.actions().closes.push((id.slot, Close::Now));
     }
 
@@ -270,7 +269,7 @@ impl Turn {
                     self.shard.handle(now, Event::Unsent { slot, bytes: sent.queued_bytes });
                 }
                 Ok(_) => {}
-                Err(_) => self.gone(now, id),
+                Err(_) => self.gone(id),
             }
         }
     }
@@ -303,13 +302,8 @@ impl Turn {
         }
     }
 
-    /// 9 Publishes the numbers, and says when a drain is over.
+    /// 9 Says when a drain is over.
     fn account(&mut self, now: Now) {
-        let busy = now.mono.since(self.published) < PUBLISH_EVERY && self.port.has_mail();
-        if !busy {
-            self.published = now.mono;
-            self.gauges.publish(self.shard.counters(), self.turns);
-        }
         if let Some(draining) = &mut self.draining
             && (self.reactor.sockets() == 0 || now.mono >= draining.until + Span(2_500))
             && let Some(done) = draining.done.take()

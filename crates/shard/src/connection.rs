@@ -64,7 +64,7 @@ pub struct Connection {
     expires: u32,
     /// When something last came, in seconds.
     pub last_seen: u32,
-    /// The moment up to which commands have used up the allowed rate, in milliseconds.
+    /// The moment up to which commands have used up the allowed rate, as `Pace` counts it.
     pub rate: u32,
     pub phase: Phase,
     pub encoding: Encoding,

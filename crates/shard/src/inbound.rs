@@ -4,11 +4,12 @@ use std::num::NonZeroU64;
 
 use auth::{Identity, TokenError};
 use domain::{Act, Input};
+use model::Seq;
 use model::limits::SYNC_ENTRIES_PER_COMMAND;
-use model::{Now, Seq};
 use protocol::{Answer, CloseCode, Command, Encoding, ErrorCode, Refusal, Reply, Request, RequestId};
 use websocket::{Event, MessageKind, Progress, Upgrade};
 
+use crate::admission::TooFast;
 use crate::connection::{Opening, Phase};
 use crate::counters::Metric;
 use crate::event::Close;
@@ -355,26 +356,14 @@ impl Core {
 
     /// Counts commands or control frames against the connection's rate. Far above it, the connection is closed.
     fn within_rate(&mut self, slot: u32, weight: u32) -> Result<(), model::Span> {
-        let Now { mono, .. } = self.now;
-        let (per_second, burst) = (self.settings.commands_per_second, self.settings.commands_burst);
-        let interval = (1_000 / per_second.max(1)).max(1);
-        let ahead_max = interval.saturating_mul(burst);
-        let cost = interval.saturating_mul(weight).min(ahead_max);
-        let now = mono.0 as u32;
         let connection = self.table.at(slot);
-        let ahead = connection.rate.wrapping_sub(now);
-        // What lies more than two bursts ahead lies behind: the clock has gone on, or round.
-        let ahead = if ahead > ahead_max.saturating_mul(3) { 0 } else { ahead };
-        let ahead = ahead.saturating_add(cost);
-        connection.rate = now.wrapping_add(ahead);
-        if ahead <= ahead_max {
+        let Err(TooFast { wait, far }) = self.pace.take(&mut connection.rate, self.now.mono, weight) else {
             return Ok(());
-        }
-        if ahead > ahead_max.saturating_mul(2) && connection.phase != Phase::Closing {
+        };
+        if far && connection.phase != Phase::Closing {
             self.close(slot, CloseCode::RateLimited, "far too many commands in too short a time");
         }
-        // The next one has to fit as well.
-        Err(model::Span(u64::from(ahead + cost - ahead_max)))
+        Err(wait)
     }
 
     fn closed_by_peer(&mut self, slot: u32, code: Option<u16>) {

@@ -7,7 +7,7 @@ use domain::{Effect, Effects, Input, Origin, Partition};
 use model::{ConnectionId, DeviceKey, Mono, Now, PARTITIONS, PartitionId, ShardId};
 use websocket::Pool;
 
-use crate::admission::{Bucket, Unauthenticated};
+use crate::admission::{Bucket, Pace, Unauthenticated};
 use crate::connection::{Phase, Table};
 use crate::counters::{Counters, Metric};
 use crate::event::{Actions, Ask, Close, Event};
@@ -35,6 +35,7 @@ pub(crate) struct Core {
     effects: Effects,
     pub unauthenticated: Unauthenticated,
     pub admission: Bucket,
+    pub pace: Pace,
     pub sweep: Sweep,
     pub counters: Counters,
     pub now: Now,
@@ -60,6 +61,7 @@ impl Shard {
                 settings.unauthenticated_per_address_max,
             ),
             admission: Bucket::new(settings.admission_per_second, settings.admission_burst),
+            pace: Pace::new(settings.commands_per_second, settings.commands_burst),
             sweep: Sweep::new(now.mono),
             counters: Counters::default(),
             now,
@@ -146,7 +148,9 @@ impl Core {
         self.counters.count(Metric::Accepted);
         let full = self.table.live() >= self.settings.connections_max;
         let fits = self.unauthenticated.enter(address);
-        let generation = self.table.open(slot, address, self.now.mono).generation;
+        let connection = self.table.open(slot, address, self.now.mono);
+        connection.rate = self.pace.start(self.now.mono);
+        let generation = connection.generation;
         if full || !fits || self.sweep.draining() {
             self.counters.count(Metric::UpgradesRefused);
             self.table.at(slot).phase = Phase::Closing;

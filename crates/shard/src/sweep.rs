@@ -126,6 +126,7 @@ impl Core {
         if connection.receiver.partial_since().is_some_and(|since| now.since(since) > FRAGMENTS_DEADLINE) {
             return self.close(slot, CloseCode::PolicyViolation, "a message took too long to come");
         }
+        self.pace.catch_up(&mut connection.rate, now);
         if u64::from(self.table.count_stall(slot)) * SWEEP_ROUND.0 > STALL_DEADLINE.0 {
             return self.close(slot, CloseCode::SlowConsumer, "what was sent is not being read");
         }
