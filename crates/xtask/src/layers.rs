@@ -64,6 +64,8 @@ const ROOMS: &[Room] = &[
     blind("api", 7, &["store-sqlite"]),
     // These measure the server from outside and must not know its insides.
     confined("load", 7, &["model", "websocket", "protocol", "auth", "reactor"]),
+    // It breaks the real binary from outside.
+    confined("torture", 7, &["model", "websocket", "protocol", "auth"]),
     confined("audit", 7, &["model"]),
     room("throng", 8),
     // Compiled before everything else.

@@ -19,8 +19,11 @@ const SECRET: &[u8] = b"a secret that only the tests of this folder know";
 
 /// How a server is started. Its data lie in `data` of the place, its key beside it.
 pub struct Start<'a> {
+    /// The folder it runs in.
     pub place: &'a Place,
+    /// Where it listens.
     pub address: SocketAddr,
+    /// With so many shards.
     pub shards: u16,
     /// More settings, as `THRONG_…` variables.
     pub settings: Vec<(&'static str, String)>,
@@ -31,11 +34,13 @@ pub struct Start<'a> {
 /// A running server.
 pub struct Server {
     child: Child,
+    /// Where it listens.
     pub address: SocketAddr,
     log: PathBuf,
 }
 
 impl<'a> Start<'a> {
+    /// On a free port, with two shards; writes its configuration and its key.
     pub fn new(place: &'a Place) -> Start<'a> {
         place.write("secret", SECRET);
         place.write(
@@ -45,6 +50,7 @@ impl<'a> Start<'a> {
         Start { place, address: free_address(), shards: 2, settings: Vec::new(), descriptors: None }
     }
 
+    /// With one more setting.
     pub fn with(mut self, name: &'static str, value: impl ToString) -> Self {
         self.settings.push((name, value.to_string()));
         self
@@ -52,12 +58,12 @@ impl<'a> Start<'a> {
 
     /// The command that serves, with nothing from the environment of the tests but the search path.
     pub fn command(&self) -> Command {
-        let program = env!("CARGO_BIN_EXE_throng");
+        let program = crate::run::program();
         let mut command = match self.descriptors {
             None => Command::new(program),
             Some(limit) => {
                 let mut shell = Command::new("sh");
-                shell.args(["-c", &format!("ulimit -n {limit} && exec \"$0\" \"$@\""), program]);
+                shell.args(["-c", &format!("ulimit -n {limit} && exec \"$0\" \"$@\"")]).arg(program);
                 shell
             }
         };
@@ -100,6 +106,7 @@ impl Server {
         panic!("the server is not ready after 30 s: {}", self.log());
     }
 
+    /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -59,8 +59,9 @@ pub struct Person {
     echoes: Vec<(Seq, Number)>,
     cursor: Seq,
     acknowledged: Seq,
-    /// Sends that were repeated, and those that turned out to be on disk already.
+    /// Sends that were repeated.
     pub repeated: u64,
+    /// Those that turned out to be on disk already.
     pub duplicates: u64,
     /// What the server said before it closed.
     pub farewells: Vec<(u16, Window)>,
@@ -78,6 +79,7 @@ impl Drop for Alarm<'_> {
 }
 
 impl Traffic {
+    /// Traffic to a server there.
     pub fn new(address: SocketAddr) -> Traffic {
         Traffic {
             address,

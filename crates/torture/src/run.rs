@@ -8,33 +8,52 @@ use tempfile::TempDir;
 /// A folder to run in.
 pub struct Place(TempDir);
 
+/// The binary under test: what `THRONG_PROGRAM` names, or the one that was built beside the running program.
+pub fn program() -> PathBuf {
+    if let Some(named) = std::env::var_os("THRONG_PROGRAM") {
+        return named.into();
+    }
+    let own = std::env::current_exe().expect("this program has a path");
+    let beside = own.ancestors().skip(1).take(2).map(|folder| folder.join("throng"));
+    let found = beside.into_iter().find(|program| program.is_file());
+    found.expect("throng is built beside this program; or set THRONG_PROGRAM to its path")
+}
+
 /// How a run ended.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
+    /// The exit code.
     pub code: i32,
+    /// Standard output.
     pub out: String,
+    /// Standard error.
     pub err: String,
 }
 
 impl Place {
+    /// An empty one, gone when this is dropped.
     pub fn new() -> Place {
         Place(tempfile::tempdir().expect("a temporary folder"))
     }
 
+    /// Where something in it is.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
+    /// Puts a file there.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         std::fs::write(self.path(name), content).expect("a file in the temporary folder");
     }
 
+    /// Runs the binary to its end.
     pub fn run(&self, arguments: &[&str]) -> Outcome {
         self.run_with(arguments, &[])
     }
 
+    /// Runs it with these variables set.
     pub fn run_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Outcome {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        let mut command = Command::new(program());
         command.args(arguments).current_dir(self.0.path());
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("THRONG_") {
