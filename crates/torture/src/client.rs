@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use model::{Body, ConversationId, Entry, Mono, Seq};
 use protocol::client::Incoming;
-use protocol::{Answer, Command, Encoding, ErrorCode, Push, Request, RequestId, Sent, Token, Window};
+use protocol::{
+    Answer, Command, Encoding, ErrorCode, Push, Receipt, Request, RequestId, Sent, Token, Window,
+};
 use websocket::{Event, FrameBuilder, Opcode, Pool, Receiver, Response, ResponseReader};
 
 /// Any mask will do between a test and its own server (RFC 6455 wants one that no page can foresee).
@@ -23,19 +25,23 @@ pub enum Heard {
     Sent(u64, Sent),
     /// A page of the log.
     Page(u64, Vec<Entry>, Seq),
+    /// The session stands; when to come back should it break.
+    Connected(u64, Window),
     /// Any other command was carried out.
     Done(u64),
     /// A command was refused.
     Refused(Option<u64>, ErrorCode),
     /// An entry of a log.
     Message(ConversationId, Entry),
+    /// How far a member is.
+    Receipt(Receipt),
     /// Everything that was pending has been pushed.
     CaughtUp,
     /// The last push: the code and when to come back.
     Disconnect(u16, Window),
     /// The close frame.
     Closed(Option<u16>),
-    /// Receipts and the like.
+    /// Passing messages, changes of membership and the like.
     Other,
 }
 
@@ -55,8 +61,23 @@ impl Client {
     /// # Errors
     /// When the connection does not come about or breaks before `connect` is answered.
     pub fn open(address: SocketAddr, token: &str, encoding: Encoding) -> io::Result<Client> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        Client::open_within(address, token, encoding, PATIENCE)
+    }
+
+    /// As [`Client::open`], with less patience.
+    ///
+    /// # Errors
+    /// As there, and when one of the answers takes longer.
+    pub fn open_within(
+        address: SocketAddr,
+        token: &str,
+        encoding: Encoding,
+        patience: Duration,
+    ) -> io::Result<Client> {
+        let stream = TcpStream::connect_timeout(&address, patience)?;
         stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
         let mut client = Client {
             stream,
             encoding,
@@ -67,8 +88,8 @@ impl Client {
         };
         client.upgrade(address)?;
         let id = client.ask(Command::Connect { token: Some(Token(token.into())) })?;
-        match client.hear(PATIENCE)? {
-            Some(Heard::Done(done)) if done == id => Ok(client),
+        match client.hear(patience)? {
+            Some(Heard::Connected(connected, _)) if connected == id => Ok(client),
             other => Err(io::Error::other(format!("connect was answered with {other:?}"))),
         }
     }
@@ -79,7 +100,6 @@ impl Client {
         let (host, subprotocol) = (address.to_string(), self.encoding.subprotocol());
         websocket::write_request(&mut request, &host, "/v1/socket", &key, &[subprotocol], &[]);
         self.stream.write_all(&request)?;
-        self.stream.set_read_timeout(Some(PATIENCE))?;
         let (mut reader, mut head) = (ResponseReader::new(), Vec::new());
         loop {
             let mut bytes = [0; 4096];
@@ -184,6 +204,7 @@ fn understood(incoming: Incoming<'_>) -> Heard {
             match (reply.outcome, id) {
                 (Err(refusal), id) => Heard::Refused(id, refusal.code),
                 (Ok(Answer::Send(sent)), Some(id)) => Heard::Sent(id, sent),
+                (Ok(Answer::Connect(connected)), Some(id)) => Heard::Connected(id, connected.reconnect),
                 (Ok(Answer::Sync(page)), Some(id)) => Heard::Page(id, page.entries.into_owned(), page.head),
                 (Ok(_), Some(id)) => Heard::Done(id),
                 (Ok(_), None) => Heard::Other,
@@ -192,6 +213,7 @@ fn understood(incoming: Incoming<'_>) -> Heard {
         Incoming::Push(Push::Message { conversation, entry }) => {
             Heard::Message(conversation, entry.into_owned())
         }
+        Incoming::Push(Push::Receipt(receipt)) => Heard::Receipt(receipt),
         Incoming::Push(Push::CaughtUp) => Heard::CaughtUp,
         Incoming::Push(Push::Disconnect(last)) => Heard::Disconnect(last.code.code(), last.after),
         Incoming::Push(_) | Incoming::Unknown => Heard::Other,

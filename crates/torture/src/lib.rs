@@ -6,6 +6,8 @@
 
 pub mod chance;
 pub mod client;
+pub mod kill;
+pub mod proxy;
 pub mod run;
 pub mod server;
 pub mod traffic;

@@ -5,8 +5,23 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// A folder to run in.
+/// A folder to run in. It is kept when whoever has it fails.
 pub struct Place(TempDir);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.disable_cleanup(true);
+            eprintln!("kept for a look: {}", self.0.path().display());
+        }
+    }
+}
+
+impl Default for Place {
+    fn default() -> Place {
+        Place(tempfile::tempdir().expect("a temporary folder"))
+    }
+}
 
 /// The binary under test: what `THRONG_PROGRAM` names, or the one that was built beside the running program.
 pub fn program() -> PathBuf {
@@ -33,7 +48,7 @@ pub struct Outcome {
 impl Place {
     /// An empty one, gone when this is dropped.
     pub fn new() -> Place {
-        Place(tempfile::tempdir().expect("a temporary folder"))
+        Place::default()
     }
 
     /// Where something in it is.

@@ -78,16 +78,26 @@ impl<'a> Start<'a> {
         command
     }
 
+    /// With limits of commands that no test meets.
+    pub fn generous(self) -> Self {
+        self.with("THRONG_COMMANDS_PER_SECOND", 1_000_000).with("THRONG_COMMANDS_BURST", 1_000_000)
+    }
+
     /// Starts it and waits until it is ready.
     pub fn start(&self) -> Server {
+        let mut server = self.spawn();
+        server.await_ready();
+        server
+    }
+
+    /// Starts it and waits for nothing.
+    pub fn spawn(&self) -> Server {
         let log = self.place.path("log");
         // Appended to, so that what a server said before it was killed is still there.
         let file = File::options().create(true).append(true).open(&log).expect("a log file");
         let out = file.try_clone().expect("a second handle");
         let child = self.command().stdout(out).stderr(file).spawn().expect("the binary runs");
-        let mut server = Server { child, address: self.address, log };
-        server.await_ready();
-        server
+        Server { child, address: self.address, log }
     }
 }
 
@@ -98,12 +108,17 @@ impl Server {
             if let Some(status) = self.child.try_wait().expect("a child of ours") {
                 panic!("the server ended at its start with {status}: {}", self.log());
             }
-            if self.try_http("GET", "/readyz", None, "").is_ok_and(|(status, _)| status == 200) {
+            if self.is_ready() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(10));
         }
         panic!("the server is not ready after 30 s: {}", self.log());
+    }
+
+    /// Whether it says so.
+    pub fn is_ready(&self) -> bool {
+        self.try_http("GET", "/readyz", None, "").is_ok_and(|(status, _)| status == 200)
     }
 
     /// Its process.
@@ -205,11 +220,29 @@ impl Server {
 
     /// The direct conversation of two users.
     pub fn direct(&self, token: &str, other: &str) -> ConversationId {
-        let body = format!(r#"{{"kind":"direct","members":["{}"]}}"#, auth::user_id(other));
+        self.conversation(token, "direct", &[other.to_owned()])
+    }
+
+    /// A new group of the token's user and these.
+    pub fn group(&self, token: &str, others: &[String]) -> ConversationId {
+        self.conversation(token, "group", others)
+    }
+
+    fn conversation(&self, token: &str, kind: &str, others: &[String]) -> ConversationId {
+        let members: Vec<String> =
+            others.iter().map(|other| format!(r#""{}""#, auth::user_id(other))).collect();
+        let body = format!(r#"{{"kind":"{kind}","members":[{}]}}"#, members.join(","));
         let (status, answer) = self.http("POST", "/v1/conversations", Some(token), &body);
         assert!(matches!(status, 200 | 201), "{status} {answer}");
         let answer: serde_json::Value = serde_json::from_str(&answer).expect("JSON");
         answer["id"].as_str().and_then(|id| id.parse().ok()).expect("an id")
+    }
+
+    /// The list of a user's conversations, with receipts.
+    pub fn conversations(&self, token: &str) -> serde_json::Value {
+        let (status, answer) = self.http("GET", "/v1/conversations", Some(token), "");
+        assert_eq!(status, 200, "{answer}");
+        serde_json::from_str(&answer).expect("JSON")
     }
 }
 

@@ -8,43 +8,16 @@ use protocol::Encoding;
 
 use crate::chance::Chance;
 use crate::client::{Client, Heard, PATIENCE};
+use crate::kill::{self, sound};
 use crate::run::Place;
 use crate::server::{Start, token};
 use crate::traffic::{Traffic, agree, chat, pairs};
 
-/// So many commands that the tests never meet the limit.
-fn generous(place: &Place) -> Start<'_> {
-    Start::new(place).with("THRONG_COMMANDS_PER_SECOND", 1_000_000).with("THRONG_COMMANDS_BURST", 1_000_000)
-}
-
 #[test]
-fn d1_killed_in_the_middle_of_traffic_it_loses_nothing() {
-    const KILLS: u32 = 4;
-    let mut chance = Chance::new();
-    let place = Place::new();
-    let start = generous(&place);
-    let mut server = start.start();
-    let traffic = Traffic::new(server.address);
-    let people = pairs(&server, 3);
-    let (people, server) = chat(&traffic, people, || {
-        for _ in 0..KILLS {
-            traffic.await_answers(20);
-            std::thread::sleep(Duration::from_millis(chance.between(0, 1_500)));
-            server.kill();
-            database_is_good(&place);
-            server = start.start();
-        }
-        traffic.await_answers(20);
-        traffic.stop_sending();
-        server
-    });
-    agree(&people);
-    let repeated: u64 = people.iter().map(|person| person.repeated).sum();
-    let duplicates: u64 = people.iter().map(|person| person.duplicates).sum();
-    eprintln!("{} messages, {repeated} repeated, {duplicates} of them on disk already", traffic.answered());
-    assert!(repeated > 0, "every kill leaves sends without an answer");
-    server.stop();
-    database_is_good(&place);
+fn d1_killed_at_any_moment_it_loses_nothing() {
+    let plan = kill::Plan { rounds: 20, size: 50, pause: Duration::from_millis(20) };
+    let report = kill::run(&plan, &mut Chance::new(), |line| eprintln!("{line}"));
+    eprintln!("{report:?}");
 }
 
 #[test]
@@ -52,7 +25,7 @@ fn d10_asked_to_stop_it_sends_its_clients_away_and_loses_nothing() {
     /// With so many quiet ones the default drain takes its time, so that the others are sent away in the middle of a word.
     const QUIET: usize = 60;
     let place = Place::new();
-    let start = generous(&place);
+    let start = Start::new(&place).generous();
     let mut server = start.start();
     let traffic = Traffic::new(server.address);
     let people = pairs(&server, 3);
@@ -66,7 +39,7 @@ fn d10_asked_to_stop_it_sends_its_clients_away_and_loses_nothing() {
         let (status, took) = server.wait(Duration::from_secs(30));
         assert!(status.success(), "{status}");
         eprintln!("it took {took:?} to stop");
-        database_is_good(&place);
+        sound(&place);
         for client in &mut quiet {
             sent_away(client);
         }
@@ -98,9 +71,4 @@ fn sent_away(client: &mut Client) {
     assert!(window.min < window.max, "a window to come back in: {window:?}");
     client.await_heard(|heard| (heard == Heard::Closed(Some(4501))).then_some(()));
     assert!(client.hear(PATIENCE).is_err(), "then the connection ends");
-}
-
-/// `throng db check` finds nothing to complain of.
-fn database_is_good(place: &Place) {
-    assert!(place.prints(&["db", "check", "--data", "data"]).starts_with("the database is sound: "));
 }

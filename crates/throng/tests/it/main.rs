@@ -4,9 +4,10 @@ mod configuration;
 mod database;
 mod ending;
 mod keys;
+mod network;
 mod operating;
 mod refusing;
 mod serving;
 mod usage;
 
-use torture::{chance, client, run, server, traffic};
+use torture::{chance, client, kill, proxy, run, server, traffic};

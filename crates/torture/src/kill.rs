@@ -1,0 +1,122 @@
+//! The kill loop: a crowd chats while the server is killed at random moments, over and over, and nothing may be lost.
+//!
+//! Two kinds of moments: in the middle of the traffic, and right after a start, so that recovery itself is killed.
+
+use std::time::{Duration, Instant};
+
+use crate::chance::Chance;
+use crate::run::Place;
+use crate::server::{Server, Start};
+use crate::traffic::{Person, Traffic, agree, chat, crowd, cursors_are_right};
+
+/// Longest time in the traffic before a kill, after the first answers.
+const TRAFFIC_MAX: u64 = 700;
+/// No round takes so long, unless the server is stuck.
+const ROUND_MAX: Duration = Duration::from_secs(20);
+/// From the last kill until everything has arrived.
+const END_MAX: Duration = Duration::from_secs(120);
+
+/// How it is done.
+pub struct Plan {
+    /// Kills.
+    pub rounds: u32,
+    /// Senders, and as many receivers; a multiple of five.
+    pub size: u64,
+    /// Everybody pauses for so long after each message.
+    pub pause: Duration,
+}
+
+/// What happened.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Kills.
+    pub kills: u32,
+    /// Of them while the server was not ready yet.
+    pub early: u32,
+    /// Messages that were answered.
+    pub messages: u64,
+    /// Devices that took part.
+    pub devices: usize,
+    /// Connections that came about.
+    pub connections: u64,
+    /// Sends that were repeated.
+    pub repeated: u64,
+    /// Those that turned out to be on disk already.
+    pub duplicates: u64,
+    /// Receipts that were judged.
+    pub receipts: u64,
+}
+
+/// Kills a server in the middle of traffic and checks everything; panics with what is wrong.
+pub fn run(plan: &Plan, chance: &mut Chance, mut tell: impl FnMut(&str)) -> Report {
+    let place = Place::new();
+    let start = Start::new(&place).generous();
+    let mut server = start.start();
+    let people = crowd(&server, plan.size);
+    let traffic = Traffic::new(server.address).pausing(plan.pause).lasting(ROUND_MAX * plan.rounds + END_MAX);
+    let mut report = Report { devices: people.len(), ..Report::default() };
+    let (people, server) = chat(&traffic, people, || {
+        let mut took = Duration::from_millis(100);
+        for round in 1..=plan.rounds {
+            let early = round % 3 == 0;
+            if early {
+                server.kill();
+                report.kills += 1;
+                sound(&place);
+                server = start.spawn();
+                std::thread::sleep(Duration::from_micros(chance.between(0, took.as_micros() as u64)));
+                report.early += u32::from(!server.is_ready());
+            } else {
+                traffic.await_answers(20);
+                traffic.wait(Duration::from_millis(chance.between(0, TRAFFIC_MAX)));
+            }
+            server.kill();
+            report.kills += 1;
+            let summary = sound(&place);
+            let began = Instant::now();
+            server = start.start();
+            took = began.elapsed();
+            let when = if early { "while it started" } else { "in traffic" };
+            tell(&format!(
+                "round {round} of {}: killed {when}, {} messages so far; {summary}; up again in {} ms",
+                plan.rounds,
+                traffic.answered(),
+                took.as_millis()
+            ));
+        }
+        traffic.await_answers(20);
+        traffic.stop_sending();
+        server
+    });
+    let server = judge(&place, &start, server, &people);
+    server.stop();
+    tell(&format!("stopped as told; {}", sound(&place)));
+    report.messages = traffic.answered();
+    for person in &people {
+        report.connections += person.connections;
+        report.repeated += person.repeated;
+        report.duplicates += person.duplicates;
+        report.receipts += person.receipts;
+    }
+    assert!(report.repeated > 0, "every kill leaves sends without an answer");
+    assert!(report.receipts > 0, "there were receipts to judge");
+    report
+}
+
+/// Everybody has seen the same, and every cursor is right, before and after one more kill.
+pub fn judge(place: &Place, start: &Start<'_>, server: Server, people: &[Person]) -> Server {
+    agree(people);
+    cursors_are_right(&server, people);
+    server.kill();
+    sound(place);
+    let server = start.start();
+    cursors_are_right(&server, people);
+    server
+}
+
+/// `throng db check` finds nothing to complain of; what it says.
+pub fn sound(place: &Place) -> String {
+    let said = place.prints(&["db", "check", "--data", "data"]);
+    let summary = said.strip_prefix("the database is sound: ");
+    summary.unwrap_or_else(|| panic!("db check says: {said}")).trim_end().to_owned()
+}

@@ -1,0 +1,3 @@
+//! The instruments of torture themselves, without a server.
+
+mod proxy;
