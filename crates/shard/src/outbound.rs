@@ -82,9 +82,11 @@ impl Core {
         })
     }
 
+    /// When to come back. While a drain lasts nobody is let in, and its successor listens when it is over.
     fn window(&self) -> Window {
         let (min, max) = self.settings.reconnect;
-        Window { min, max }
+        let rest = self.sweep.drain_rest(self.now.mono, self.table.live());
+        Window { min: Span(rest.0 + min.0), max: Span(rest.0 + max.0) }
     }
 
     pub(crate) fn push(&mut self, connection: ConnectionId, push: domain::Push) {

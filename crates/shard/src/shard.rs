@@ -116,7 +116,10 @@ impl Shard {
             }
             Event::Outside(input) => self.core.submit(input),
             Event::Tick => self.tick(),
-            Event::Drain { until } => self.core.sweep.drain(now.mono, until),
+            Event::Drain { until } => {
+                let connections = self.core.table.live();
+                self.core.sweep.drain(now.mono, until, connections);
+            }
         }
         self.core.work();
     }

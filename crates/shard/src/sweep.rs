@@ -29,6 +29,8 @@ struct Drain {
     until: Mono,
     next: Mono,
     cursor: usize,
+    /// Connections at its beginning.
+    total: usize,
 }
 
 pub(crate) struct Sweep {
@@ -48,12 +50,20 @@ impl Sweep {
         self.connects.push_back(Deadline { at, slot, generation });
     }
 
-    pub fn drain(&mut self, now: Mono, until: Mono) {
-        self.drain = Some(Drain { until, next: now, cursor: 0 });
+    pub fn drain(&mut self, now: Mono, until: Mono, connections: usize) {
+        self.drain = Some(Drain { until, next: now, cursor: 0, total: connections });
     }
 
     pub fn draining(&self) -> bool {
         self.drain.is_some()
+    }
+
+    /// How long a drain still takes while so many connections are left; nothing when there is none. Other shards may have more of them
+    /// than this one, as chance has it: four standard deviations are allowed for.
+    pub fn drain_rest(&self, now: Mono, connections: usize) -> Span {
+        let Some(drain) = &self.drain else { return Span(0) };
+        let slices = connections + 4 * drain.total.isqrt();
+        Span(drain.until.since(now).0.min(DRAIN_SLICE.0 * slices as u64))
     }
 
     /// When there is next something to do.
@@ -153,26 +163,30 @@ impl Core {
         }
     }
 
-    /// Closes the next connections of a drain, so that all are closed by its end and come back spread.
+    /// Closes the next connections of a drain, so that all are closed by its end.
     fn drain_slice(&mut self, now: Mono) {
         let Some(drain) = &mut self.sweep.drain else { return };
         if drain.next > now {
             return;
         }
-        let slots = self.table.slots();
         let slices_left = (drain.until.since(now).0 / DRAIN_SLICE.0).max(1) as usize;
-        let count = (slots - drain.cursor).div_ceil(slices_left);
-        let (from, to) = (drain.cursor, drain.cursor + count);
-        drain.cursor = to;
-        drain.next = if to == slots { Mono(u64::MAX) } else { now + DRAIN_SLICE };
-        for slot in from..to {
-            match self.table.at(slot as u32).phase {
+        let mut count = self.table.live().div_ceil(slices_left).max(1);
+        let (mut slot, slots) = (drain.cursor, self.table.slots());
+        while count > 0 && slot < slots {
+            let phase = self.table.at(slot as u32).phase;
+            match phase {
                 Phase::Free | Phase::Closing => {}
                 Phase::Head => self.shut(slot as u32, Close::Now),
                 Phase::Upgraded | Phase::Open => {
                     self.close(slot as u32, CloseCode::Draining, "the server is being stopped or replaced");
                 }
             }
+            count -= usize::from(!matches!(phase, Phase::Free | Phase::Closing));
+            slot += 1;
+        }
+        if let Some(drain) = &mut self.sweep.drain {
+            drain.cursor = slot;
+            drain.next = if slot == slots { Mono(u64::MAX) } else { now + DRAIN_SLICE };
         }
     }
 }

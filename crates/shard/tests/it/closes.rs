@@ -2,7 +2,7 @@
 
 use protocol::CloseCode;
 
-use crate::client;
+use crate::client::{self, Heard};
 use crate::script::{Run, check, runs};
 use crate::world::HOME;
 
@@ -325,6 +325,43 @@ fn a_drain_spreads_its_goodbyes_over_the_time_it_has() {
             run.script(&format!("a{number} ← close 4501"));
         }
         run.end();
+    }
+}
+
+#[test]
+fn a_drain_sends_clients_away_until_it_is_over() {
+    for (count, within) in [(1_000, 8_000), (10, 8_000), (10, 300)] {
+        let runs = runs(|settings| settings.unauthenticated_per_address_max = 2_000);
+        for mut run in runs.filter(|run| run.world.shards.len() == 1 && run.world.residents) {
+            let names: Vec<String> = (0..count).map(|number| format!("a{number}")).collect();
+            names.iter().for_each(|name| run.script(&format!("{name} opens")));
+            run.script(&format!("drain within {within}ms"));
+            let mut windows = Vec::new();
+            for elapsed in (0..=within).step_by(50) {
+                for name in &names {
+                    let heard = &mut run.world.clients.get_mut(name).expect("it opened").heard;
+                    let told = heard.iter().find_map(|heard| match heard {
+                        Heard::Object(object) => object["disconnect"]["after_ms"].as_array().cloned(),
+                        _ => None,
+                    });
+                    if let Some(window) = told {
+                        heard.clear();
+                        windows.push([0, 1].map(|end| elapsed + window[end].as_u64().expect("a length")));
+                    }
+                }
+                run.script("wait 50ms");
+            }
+            assert_eq!(windows.len(), names.len(), "everybody is told");
+            // The default window, from the end of the drain. That comes when its time is over, or, when there are few, when one has
+            // left in every 50 ms, with four times the root of their number allowed for chance.
+            let end = if count == 10 { within.min((10 + 4 * 3) * 50) } else { within };
+            for [min, max] in windows {
+                assert!(
+                    min.abs_diff(end + 500) <= 100 && max - min == 9_500,
+                    "{min} to {max}, {end} is the end"
+                );
+            }
+        }
     }
 }
 
