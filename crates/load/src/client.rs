@@ -6,7 +6,7 @@
 
 use model::Mono;
 use protocol::client::Incoming;
-use protocol::{Answer, Command, Encoding, Request, RequestId, Token};
+use protocol::{Answer, Command, Connected, Encoding, Request, RequestId, Token};
 use websocket::{Event, FrameBuilder, Opcode, Pool, Receiver, Response, ResponseReader, Role, Settings};
 
 /// Messages from the server may be as long as a page.
@@ -37,7 +37,7 @@ pub enum Stage {
 #[derive(Debug)]
 pub enum Said<'a> {
     /// The session stands.
-    Connected,
+    Connected(Connected),
     /// An item of a frame.
     Incoming(Incoming<'a>),
     /// A ping was answered.
@@ -168,9 +168,9 @@ fn tell(
 ) {
     match incoming {
         Incoming::Reply(reply) if *stage == Stage::Authenticating => match reply.outcome {
-            Ok(Answer::Connect(_)) => {
+            Ok(Answer::Connect(connected)) => {
                 *stage = Stage::Open;
-                each(Said::Connected, out);
+                each(Said::Connected(connected), out);
             }
             Ok(_) => each(Said::Over("the first reply was not that of connect".into()), out),
             Err(refusal) => {

@@ -1,12 +1,13 @@
 //! Thousands of clients on one thread.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io::IoSlice;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use model::Mono;
-use protocol::{Command, Encoding, RequestId};
+use protocol::{Command, Connected, Encoding, RequestId};
 use reactor::{ConnectOptions, Event, Options, Reactor, Read, SocketId, Waker};
 use websocket::Pool;
 
@@ -30,15 +31,16 @@ pub struct FleetOptions {
 
 /// What the clients of a fleet do once they are in.
 pub trait Scenario {
-    /// A client's session stands.
-    fn connected(&mut self, context: &mut Context<'_>, client: usize);
-    /// The server said something to a client.
+    /// A client's session stands; what the server said then.
+    fn connected(&mut self, context: &mut Context<'_>, client: usize, connected: &Connected);
+    /// The server said something to a client, or its connection is over or did not come about.
     fn said(&mut self, context: &mut Context<'_>, client: usize, said: Said<'_>);
 }
 
-/// What a scenario may do: let clients ask.
+/// What a scenario may do: let clients ask, and let them come back.
 pub struct Context<'a> {
     requests: &'a mut VecDeque<(usize, Asked)>,
+    returns: &'a mut BinaryHeap<Reverse<(Duration, usize)>>,
     /// Time since the fleet began.
     pub now: Duration,
 }
@@ -52,6 +54,11 @@ impl Context<'_> {
     /// Lets a client ask something, after what it asked before.
     pub fn request(&mut self, client: usize, id: Option<RequestId>, command: Command<'static>) {
         self.requests.push_back((client, Asked { id, command }));
+    }
+
+    /// Lets a client whose connection is over connect again at that time.
+    pub fn come_back(&mut self, client: usize, at: Duration) {
+        self.returns.push(Reverse((at, client)));
     }
 }
 
@@ -73,6 +80,8 @@ pub struct Fleet {
     buffer: Box<[u8]>,
     out: Vec<u8>,
     requests: VecDeque<(usize, Asked)>,
+    /// Who is to connect again, and when.
+    returns: BinaryHeap<Reverse<(Duration, usize)>>,
     outputs: Vec<(u32, usize, usize)>,
 }
 
@@ -97,6 +106,7 @@ impl Fleet {
             buffer: vec![0; 64 * 1024].into_boxed_slice(),
             out: Vec::new(),
             requests: VecDeque::new(),
+            returns: BinaryHeap::new(),
             outputs: Vec::new(),
         })
     }
@@ -132,7 +142,7 @@ impl Fleet {
             if Instant::now() >= end {
                 return Ok(false);
             }
-            self.connect_more();
+            self.connect_more(scenario);
             self.turn(scenario)?;
         }
     }
@@ -140,37 +150,46 @@ impl Fleet {
     /// Lets clients ask something from outside a scenario's callbacks.
     pub fn prompt(&mut self, ask: impl FnOnce(&mut Context<'_>)) {
         let now = self.elapsed();
-        ask(&mut Context { requests: &mut self.requests, now });
+        ask(&mut Context { requests: &mut self.requests, returns: &mut self.returns, now });
         self.write_requests();
         self.flush();
     }
 
-    fn connect_more(&mut self) {
+    fn connect_more<S: Scenario>(&mut self, scenario: &mut S) {
         while self.connecting < self.options.connecting_max && self.next < self.clients.len() {
             let client = self.next;
-            let number = usize::from(self.options.first_source) + client / PER_SOURCE;
-            let source = IpAddr::V4(Ipv4Addr::new(127, 1, (number / 250) as u8, (number % 250) as u8 + 1));
-            let source = self
-                .options
-                .server
-                .ip()
-                .is_loopback()
-                .then_some(source)
-                .filter(|_| self.options.server.is_ipv4());
-            let options = ConnectOptions { source, ..ConnectOptions::default() };
             self.next += 1;
-            match self.reactor.connect(self.options.server, &options) {
-                Ok(id) => {
-                    self.connecting += 1;
-                    self.sockets[client] = Some(id);
-                    let slot = id.slot as usize;
-                    if self.owners.len() <= slot {
-                        self.owners.resize(slot + 1, u32::MAX);
-                    }
-                    self.owners[slot] = client as u32;
-                }
-                Err(error) => self.failures.push(format!("client {client}: {error}: {:?}", error)),
+            self.connect(scenario, client);
+        }
+        let now = self.elapsed();
+        while let Some(Reverse((at, client))) = self.returns.peek().copied()
+            && at <= now
+        {
+            self.returns.pop();
+            if self.sockets[client].is_none() {
+                self.clients[client] = Client::new(self.options.encoding);
+                self.connect(scenario, client);
             }
+        }
+    }
+
+    fn connect<S: Scenario>(&mut self, scenario: &mut S, client: usize) {
+        let number = usize::from(self.options.first_source) + client / PER_SOURCE;
+        let source = IpAddr::V4(Ipv4Addr::new(127, 1, (number / 250) as u8, (number % 250) as u8 + 1));
+        let to = self.options.server;
+        let source = (to.ip().is_loopback() && to.is_ipv4()).then_some(source);
+        let options = ConnectOptions { source, ..ConnectOptions::default() };
+        match self.reactor.connect(to, &options) {
+            Ok(id) => {
+                self.connecting += 1;
+                self.sockets[client] = Some(id);
+                let slot = id.slot as usize;
+                if self.owners.len() <= slot {
+                    self.owners.resize(slot + 1, u32::MAX);
+                }
+                self.owners[slot] = client as u32;
+            }
+            Err(error) => self.lost(scenario, client, format!("{error}: {error:?}")),
         }
     }
 
@@ -182,7 +201,7 @@ impl Fleet {
                 Event::ConnectFailed(id, errno) => {
                     let client = self.owners[id.slot as usize] as usize;
                     self.connecting -= 1;
-                    self.lost(client, format!("cannot connect: {errno}"));
+                    self.lost(scenario, client, format!("cannot connect: {errno}"));
                 }
                 Event::Readable(id) => self.readable(scenario, id),
                 Event::Writable(id) => {
@@ -208,32 +227,30 @@ impl Fleet {
     fn readable<S: Scenario>(&mut self, scenario: &mut S, id: SocketId) {
         let client = self.owners[id.slot as usize] as usize;
         let elapsed = self.began.elapsed();
-        let Fleet { reactor, clients, pool, buffer, out, requests, connecting, open, failures, .. } = self;
+        let Fleet { reactor, clients, pool, buffer, out, requests, returns, connecting, open, .. } = self;
         let from = out.len();
         let bytes = match reactor.read_into(id, buffer) {
             Read::Bytes(bytes) => bytes,
             Read::Blocked => return,
             Read::Closed | Read::Reset(_) => {
                 reactor.close(id);
-                let stage = clients[client].stage();
-                if matches!(stage, Stage::Upgrading | Stage::Authenticating) {
-                    *connecting -= 1;
+                match clients[client].stage() {
+                    Stage::Open => *open -= 1,
+                    _ => *connecting -= 1,
                 }
-                if stage != Stage::Closed {
-                    self.lost(client, "the server closed the connection".into());
-                }
-                return;
+                return self.lost(scenario, client, "the server closed the connection".into());
             }
         };
-        let was_open = clients[client].stage() == Stage::Open;
+        let mut stands = clients[client].stage() == Stage::Open;
         let mut over = None;
         clients[client].received(pool, Mono(elapsed.as_millis() as u64), bytes, out, &mut |said, _| {
-            let mut context = Context { requests, now: elapsed };
+            let mut context = Context { requests, returns, now: elapsed };
             match said {
-                Said::Connected => {
+                Said::Connected(connected) => {
                     *connecting -= 1;
                     *open += 1;
-                    scenario.connected(&mut context, client);
+                    stands = true;
+                    scenario.connected(&mut context, client, &connected);
                 }
                 Said::Over(why) => over = Some(why),
                 said => scenario.said(&mut context, client, said),
@@ -243,26 +260,23 @@ impl Fleet {
             self.outputs.push((client as u32, from, out.len()));
         }
         if let Some(why) = over {
-            if !was_open && clients[client].stage() != Stage::Open {
-                *connecting = connecting.saturating_sub(1);
-            } else {
-                *open -= 1;
+            match stands {
+                true => *open -= 1,
+                false => *connecting -= 1,
             }
-            clients[client].close();
-            failures.push(format!("client {client}: {why}"));
-            let mut context = Context { requests, now: elapsed };
-            scenario.said(&mut context, client, Said::Over(why));
             reactor.close_after_flush(id);
+            self.lost(scenario, client, why);
         }
     }
 
-    fn lost(&mut self, client: usize, why: String) {
-        if self.clients[client].stage() == Stage::Open {
-            self.open -= 1;
-        }
+    /// A client has no connection any more; it was counted out already.
+    fn lost<S: Scenario>(&mut self, scenario: &mut S, client: usize, why: String) {
         self.clients[client].close();
         self.sockets[client] = None;
         self.failures.push(format!("client {client}: {why}"));
+        let now = self.elapsed();
+        let mut context = Context { requests: &mut self.requests, returns: &mut self.returns, now };
+        scenario.said(&mut context, client, Said::Over(why));
     }
 
     fn write_requests(&mut self) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use load::{Context, Fleet, FleetOptions, Latencies, Said, Scenario, Server, ServerOptions};
 use model::{ClientId, ConversationId, Payload, Seq};
 use protocol::client::Incoming;
-use protocol::{Answer, Command, Push, RequestId};
+use protocol::{Answer, Command, Connected, Push, RequestId};
 
 /// Bytes of ciphertext in a message, so that a frame has about the 220 bytes of the echo.
 const PAYLOAD_BYTES: usize = 140;
@@ -250,7 +250,7 @@ impl Chat {
 }
 
 impl Scenario for Chat {
-    fn connected(&mut self, _: &mut Context<'_>, _: usize) {}
+    fn connected(&mut self, _: &mut Context<'_>, _: usize, _: &Connected) {}
 
     fn said(&mut self, context: &mut Context<'_>, client: usize, said: Said<'_>) {
         match said {

@@ -6,12 +6,13 @@
 use std::time::Duration;
 
 use load::{Context, Fleet, FleetOptions, Said, Scenario, Server, ServerOptions};
+use protocol::Connected;
 
 /// Holds still.
 struct Hold;
 
 impl Scenario for Hold {
-    fn connected(&mut self, _: &mut Context<'_>, _: usize) {}
+    fn connected(&mut self, _: &mut Context<'_>, _: usize, _: &Connected) {}
     fn said(&mut self, _: &mut Context<'_>, _: usize, _: Said<'_>) {}
 }
 
