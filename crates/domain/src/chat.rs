@@ -8,7 +8,7 @@ mod conversation;
 mod outcome;
 mod settle;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -17,6 +17,7 @@ use model::{Body, Change, ConversationId, ConversationKind, Entry, HashKey, Mono
 use store::{ConversationRecord, Reply, Request};
 
 use crate::effect::{Answer, Effect, Effects, Refusal, Ticket};
+use crate::fault;
 use crate::input::{Act, MembershipEvent, Origin};
 use conversation::{Context, Conversation, Sender};
 use settle::SettleQueue;
@@ -28,12 +29,22 @@ const LOOKED_AT: usize = 8;
 
 /// Where a conversation is.
 enum Residence {
-    /// The store has been asked for it; `again` when it was in memory, with what the store does not say.
-    Loading { again: Option<Vec<Sender>>, line: VecDeque<Act> },
+    /// The store has been asked for it.
+    Loading { why: Loading, line: VecDeque<Act> },
     /// The store has been asked to make it.
     Creating { creation: Creation, line: VecDeque<Act> },
     /// It is in memory.
     Resident(Box<Conversation>),
+}
+
+/// Why the store has been asked for a conversation.
+enum Loading {
+    /// It is not in memory.
+    Wanted,
+    /// It was in memory, with what the store does not say.
+    Again(Vec<Sender>),
+    /// It was in memory when a rule failed; its members have to be told, those included that may be members no more.
+    Interrupted { members: Vec<UserId> },
 }
 
 /// What follows when a resident was touched.
@@ -57,6 +68,10 @@ pub struct Chat {
     hash_key: HashKey,
     receipts_members_max: usize,
     residents_max: usize,
+    /// How often everything here was dropped, after a fault.
+    life: u16,
+    /// The conversation that is just being taken into memory after a fault. If that fails too, it is not tried again.
+    retried: Option<ConversationId>,
     conversations: HashMap<ConversationId, Residence, HashKey>,
     /// Residents in the order in which they may have to make room (second chance: one that was used since is passed over).
     clock: VecDeque<ConversationId>,
@@ -69,6 +84,8 @@ impl Chat {
             hash_key,
             receipts_members_max,
             residents_max,
+            life: 0,
+            retried: None,
             conversations: HashMap::with_hasher(hash_key),
             clock: VecDeque::new(),
             settle: SettleQueue::default(),
@@ -87,8 +104,10 @@ impl Chat {
         match self.conversations.get_mut(&id) {
             Some(Residence::Loading { line, .. } | Residence::Creating { line, .. }) => wait(line, act, out),
             Some(Residence::Resident(conversation)) => {
-                let mut context = Context::new(&self.hash_key, self.receipts_members_max, now, id, out);
+                let mut context =
+                    Context::new(&self.hash_key, self.receipts_members_max, self.life, now, id, out);
                 conversation.handle(&mut context, act);
+                fault::point();
                 if let Some(follow) = conversation.follow(now.mono) {
                     self.follow(now, id, follow, out);
                 }
@@ -104,34 +123,81 @@ impl Chat {
                 let creation = Creation { origin, by, members: members.clone(), ts: now.wall };
                 let request =
                     Request::CreateConversation { conversation: id, kind, by, members, ts: now.wall };
-                out.push(Effect::Ask { ticket: Ticket::Conversation(id), request });
+                out.push(Effect::Ask { ticket: self.ticket(id), request });
                 self.conversations.insert(id, Residence::Creating { creation, line: VecDeque::new() });
             }
             // It will be read when it is needed, and then names the device.
             Act::DeviceAdded { .. } => {}
             act => {
-                self.load(id, None, VecDeque::from([act]), out);
+                self.load(id, Loading::Wanted, VecDeque::from([act]), out);
             }
         }
     }
 
-    fn load(
-        &mut self,
-        id: ConversationId,
-        again: Option<Vec<Sender>>,
-        line: VecDeque<Act>,
-        out: &mut Effects,
-    ) {
+    fn load(&mut self, id: ConversationId, why: Loading, line: VecDeque<Act>, out: &mut Effects) {
         let request = Request::LoadConversation { conversation: id };
-        out.push(Effect::Ask { ticket: Ticket::Conversation(id), request });
-        self.conversations.insert(id, Residence::Loading { again, line });
+        out.push(Effect::Ask { ticket: self.ticket(id), request });
+        self.conversations.insert(id, Residence::Loading { why, line });
     }
 
-    pub fn handle_stored(&mut self, now: Now, id: ConversationId, reply: Reply, out: &mut Effects) {
+    fn ticket(&self, conversation: ConversationId) -> Ticket {
+        Ticket::Conversation { conversation, life: self.life }
+    }
+
+    /// Drops everything after a fault, and reads anew what was being worked on; the answer comes behind those to all that was asked
+    /// before. Returns who waits for an answer.
+    pub fn reload(&mut self, failed: Option<ConversationId>, out: &mut Effects) -> Vec<Origin> {
+        let mut waiting = Vec::new();
+        // In the same order every time, whatever the table's.
+        let mut interrupted: BTreeMap<ConversationId, Vec<UserId>> = BTreeMap::new();
+        for (id, residence) in self.conversations.drain() {
+            let members = match residence {
+                Residence::Loading { why, line } => {
+                    waiting.extend(line.iter().filter_map(Act::origin));
+                    if let Loading::Interrupted { members } = why { Some(members) } else { None }
+                }
+                Residence::Creating { creation, line } => {
+                    waiting.extend(line.iter().filter_map(Act::origin));
+                    waiting.push(creation.origin);
+                    Some(creation.members)
+                }
+                Residence::Resident(conversation) => {
+                    waiting.extend(conversation.waiting());
+                    let concerned = Some(id) == failed || !conversation.in_flight.is_empty();
+                    concerned.then(|| conversation.users().collect())
+                }
+            };
+            interrupted.extend(members.map(|members| (id, members)));
+        }
+        if let Some(id) = failed {
+            interrupted.entry(id).or_default();
+        }
+        let retried = self.retried;
+        let life = self.life.wrapping_add(1);
+        *self = Chat { life, ..Chat::new(self.hash_key, self.residents_max, self.receipts_members_max) };
+        for (id, members) in interrupted.into_iter().filter(|(id, _)| Some(*id) != retried) {
+            self.load(id, Loading::Interrupted { members }, VecDeque::new(), out);
+        }
+        waiting
+    }
+
+    pub fn handle_stored(
+        &mut self,
+        now: Now,
+        id: ConversationId,
+        life: u16,
+        reply: Reply,
+        out: &mut Effects,
+    ) {
+        if life != self.life {
+            return;
+        }
         match self.conversations.get_mut(&id) {
             Some(Residence::Resident(conversation)) => {
-                let mut context = Context::new(&self.hash_key, self.receipts_members_max, now, id, out);
+                let mut context =
+                    Context::new(&self.hash_key, self.receipts_members_max, self.life, now, id, out);
                 conversation.handle_stored(&mut context, reply);
+                fault::point();
                 if let Some(follow) = conversation.follow(now.mono) {
                     self.follow(now, id, follow, out);
                 }
@@ -145,23 +211,29 @@ impl Chat {
     /// The answer to loading or making a conversation.
     fn handle_arrived(&mut self, now: Now, id: ConversationId, reply: Reply, out: &mut Effects) {
         let Some(residence) = self.conversations.remove(&id) else { return };
-        let (line, again, creation) = match residence {
-            Residence::Loading { again, line } => (line, again, None),
-            Residence::Creating { creation, line } => (line, None, Some(creation)),
+        let (line, why, creation) = match residence {
+            Residence::Loading { why, line } => (line, why, None),
+            Residence::Creating { creation, line } => (line, Loading::Wanted, Some(creation)),
             Residence::Resident(_) => return,
         };
         match (reply, creation) {
             (Reply::Conversation(Some(record)), None) => {
-                self.admit(now, id, record, out);
-                if let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) {
-                    conversation.reloaded = again.is_some();
-                    conversation.remember(again.unwrap_or_default());
-                }
-                self.replay(now, id, line, out);
-                if let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) {
+                self.retried = matches!(why, Loading::Interrupted { .. }).then_some(id);
+                self.admit(id, record, line);
+                self.enter(now, id, out, |conversation, context| {
+                    fault::point();
+                    match why {
+                        Loading::Wanted => {}
+                        Loading::Again(senders) => {
+                            conversation.reloaded = true;
+                            conversation.remember(senders);
+                        }
+                        Loading::Interrupted { members } => conversation.tell_interrupted(context, members),
+                    }
+                    conversation.go_through_line(context);
                     conversation.reloaded = false;
-                }
-                self.after(now, id, out);
+                });
+                self.retried = None;
             }
             (Reply::Conversation(None), None) => {
                 for act in line {
@@ -175,16 +247,15 @@ impl Chat {
                 }
             }
             (Reply::Created { fresh, record }, Some(creation)) => {
-                self.admit(now, id, record, out);
-                if let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) {
-                    let mut context = Context::new(&self.hash_key, self.receipts_members_max, now, id, out);
+                self.admit(id, record, line);
+                self.enter(now, id, out, |conversation, context| {
+                    fault::point();
                     match fresh {
-                        true => conversation.handle_made(&mut context, creation),
-                        false => conversation.handle_create_again(&mut context, creation.origin, creation.by),
+                        true => conversation.handle_made(context, creation),
+                        false => conversation.handle_create_again(context, creation.origin, creation.by),
                     }
-                }
-                self.replay(now, id, line, out);
-                self.after(now, id, out);
+                    conversation.go_through_line(context);
+                });
             }
             (reply, creation) => {
                 let why = if reply == Reply::ReadOnly {
@@ -202,22 +273,25 @@ impl Chat {
         self.make_room(LOOKED_AT);
     }
 
-    fn replay(&mut self, now: Now, id: ConversationId, line: VecDeque<Act>, out: &mut Effects) {
-        for act in line {
-            self.handle(now, id, act, out);
-        }
-    }
-
-    fn admit(&mut self, now: Now, id: ConversationId, record: ConversationRecord, out: &mut Effects) {
-        let conversation = Conversation::new(&self.hash_key, record);
+    /// Takes it into memory, with what has waited for it.
+    fn admit(&mut self, id: ConversationId, record: ConversationRecord, line: VecDeque<Act>) {
+        let mut conversation = Conversation::new(&self.hash_key, record);
+        conversation.line = line;
         self.conversations.insert(id, Residence::Resident(Box::new(conversation)));
         self.clock.push_back(id);
-        self.after(now, id, out);
     }
 
-    /// A resident was touched.
-    fn after(&mut self, now: Now, id: ConversationId, out: &mut Effects) {
+    /// Does something with a resident, and what follows from it.
+    fn enter(
+        &mut self,
+        now: Now,
+        id: ConversationId,
+        out: &mut Effects,
+        act: impl FnOnce(&mut Conversation, &mut Context<'_>),
+    ) {
         let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) else { return };
+        let mut context = Context::new(&self.hash_key, self.receipts_members_max, self.life, now, id, out);
+        act(conversation, &mut context);
         if let Some(follow) = conversation.follow(now.mono) {
             self.follow(now, id, follow, out);
         }
@@ -227,7 +301,7 @@ impl Chat {
         match follow {
             Follow::Reload { line, senders } => {
                 self.clock.retain(|other| *other != id);
-                self.load(id, Some(senders), line, out);
+                self.load(id, Loading::Again(senders), line, out);
             }
             Follow::Settle => self.settle.push(now.mono, id),
         }
@@ -238,10 +312,12 @@ impl Chat {
         for _ in 0..SETTLED_AT_ONCE {
             let Some(id) = self.settle.pop_due(now.mono) else { break };
             let Some(Residence::Resident(conversation)) = self.conversations.get_mut(&id) else { continue };
-            let mut context = Context::new(&self.hash_key, self.receipts_members_max, now, id, out);
+            let mut context =
+                Context::new(&self.hash_key, self.receipts_members_max, self.life, now, id, out);
             if !conversation.settle(&mut context) {
                 self.settle.push(now.mono, id);
             }
+            fault::point();
         }
         // As many as may have become free here, passed over once and then let go.
         self.make_room(2 * SETTLED_AT_ONCE);

@@ -7,6 +7,8 @@
 pub struct DeviceSet {
     slots: Vec<u64>,
     len: usize,
+    /// Some counts were lost, perhaps of devices that are not known yet.
+    counts_lost: bool,
 }
 
 /// A count that got this high is no longer exact and stays: such a device asks the store at every connect until the next start.
@@ -18,7 +20,7 @@ const EMPTY: u64 = 0;
 impl DeviceSet {
     /// Knows nobody.
     pub fn new() -> Self {
-        DeviceSet { slots: Vec::new(), len: 0 }
+        DeviceSet { slots: Vec::new(), len: 0, counts_lost: false }
     }
 
     /// How many devices are known.
@@ -39,7 +41,8 @@ impl DeviceSet {
         if (self.len + 1) * 5 > self.slots.len() * 4 {
             self.grow();
         }
-        self.place(tag(fingerprint) | u64::from(pending).min(COUNT_MAX));
+        let count = if self.counts_lost { COUNT_MAX } else { u64::from(pending).min(COUNT_MAX) };
+        self.place(tag(fingerprint) | count);
         self.len += 1;
         true
     }
@@ -60,6 +63,18 @@ impl DeviceSet {
             self.slots[slot] -= 1;
         }
         true
+    }
+
+    /// The count of this device is not to be trusted any more: it asks the store when it connects. False when it is not known.
+    pub fn lose_count(&mut self, fingerprint: u64) -> bool {
+        let found = self.find(fingerprint);
+        found.inspect(|slot| self.slots[*slot] |= COUNT_MAX).is_some()
+    }
+
+    /// No count is to be trusted any more, of these devices and of those to come: each of them asks the store when it connects.
+    pub fn lose_counts(&mut self) {
+        self.counts_lost = true;
+        self.slots.iter_mut().filter(|slot| **slot != EMPTY).for_each(|slot| *slot |= COUNT_MAX);
     }
 
     fn find(&self, fingerprint: u64) -> Option<usize> {
@@ -168,6 +183,22 @@ mod tests {
         set.insert(0, 1_000);
         set.unmark(0);
         assert_eq!(set.pending(0), Some(255));
+    }
+
+    #[test]
+    fn lost_counts_make_every_device_ask() {
+        let mut set = DeviceSet::new();
+        set.insert(1 << 8, 0);
+        assert!(set.lose_count(1 << 8) && !set.lose_count(2 << 8));
+        assert_eq!(set.pending(1 << 8), Some(255));
+        set.lose_counts();
+        set.insert(2 << 8, 0);
+        for device in [1 << 8, 2 << 8] {
+            set.unmark(device);
+            assert_eq!(set.pending(device), Some(255));
+        }
+        assert_eq!(set.pending(3 << 8), None, "an empty place is still empty");
+        assert_eq!(set.len(), 2);
     }
 
     #[test]

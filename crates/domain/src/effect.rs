@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{
     ConnectionId, ConversationId, ConversationListing, ConversationSummary, DeviceKey, Entry, PartitionId,
-    Payload, Seq, UserId, Wall,
+    Payload, Seq, ShardId, UserId, Wall,
 };
 use store::Request;
 
@@ -49,6 +49,14 @@ pub enum Effect {
         /// What.
         input: Input,
     },
+    /// Close every connection of a user of this partition, which has lost its sessions. Wished by the shard that owns it, of all
+    /// shards.
+    Evict {
+        /// Which partition.
+        partition: PartitionId,
+        /// From which shard.
+        from: ShardId,
+    },
 }
 
 /// The wishes of one or more inputs, in order.
@@ -58,7 +66,12 @@ pub type Effects = Vec<Effect>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ticket {
     /// The oldest request in flight of this conversation, or its loading.
-    Conversation(ConversationId),
+    Conversation {
+        /// Which.
+        conversation: ConversationId,
+        /// In which life of the partition's conversations it was asked: what an earlier one asked is of no use any more.
+        life: u16,
+    },
     /// Making a device known.
     Register {
         /// Who waits for it.

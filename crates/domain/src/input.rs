@@ -115,6 +115,14 @@ pub enum Input {
         /// Who is told.
         users: Users,
     },
+    /// Something of a conversation may have been committed without any news of it: the sessions of these users have to begin anew,
+    /// from their cursors, and their devices may have got marks.
+    Interrupted {
+        /// Whose.
+        users: Users,
+        /// Devices of these users that may be marked pending; all belong to users of the addressed partition.
+        devices: Vec<DeviceKey>,
+    },
     /// The store has answered.
     Stored {
         /// What was asked.
@@ -257,7 +265,35 @@ impl Act {
     }
 }
 
+/// What an input is about, for when the rules have failed with it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Subject {
+    /// Who is to be answered.
+    pub origin: Option<Origin>,
+    /// The conversation.
+    pub conversation: Option<ConversationId>,
+}
+
 impl Input {
+    /// What it is about.
+    pub fn subject(&self) -> Subject {
+        match self {
+            Input::Connect { origin, .. } | Input::ListConversations { origin, .. } => {
+                Subject { origin: Some(*origin), conversation: None }
+            }
+            Input::Chat { conversation, act } => {
+                Subject { origin: act.origin(), conversation: Some(*conversation) }
+            }
+            Input::Stored { ticket: Ticket::Conversation { conversation, .. }, .. } => {
+                Subject { origin: None, conversation: Some(*conversation) }
+            }
+            Input::Stored {
+                ticket: Ticket::Register { origin, .. } | Ticket::Conversations(origin), ..
+            } => Subject { origin: Some(*origin), conversation: None },
+            _ => Subject::default(),
+        }
+    }
+
     /// The partition that owns what a request from outside touches. Mail between partitions and answers of the store carry
     /// their address with them and are not asked.
     pub fn owner(&self, key: &HashKey) -> Option<PartitionId> {

@@ -10,13 +10,14 @@
 mod chat;
 mod devices;
 mod effect;
+pub mod fault;
 mod input;
 mod partition;
 mod sessions;
 mod users;
 
 pub use effect::{Answer, CloseCause, Effect, Effects, Push, Refusal, Ticket};
-pub use input::{Act, Delivery, Input, MembershipEvent, Origin};
+pub use input::{Act, Delivery, Input, MembershipEvent, Origin, Subject};
 pub use partition::{Counts, Partition, Settings};
 pub use sessions::SESSION_BYTES;
 pub use users::Users;

@@ -6,7 +6,7 @@ use store::{Reply, Request};
 
 use crate::chat::Chat;
 use crate::effect::{Answer, CloseCause, Effect, Effects, Push, Refusal, Ticket};
-use crate::input::{Input, Origin};
+use crate::input::{Input, Origin, Subject};
 use crate::sessions::Sessions;
 
 /// What an operator may set.
@@ -106,15 +106,50 @@ impl Partition {
                 self.sessions.push(&users, Some(from), &push, out);
             }
             Input::Changed { summary, event, users } => self.sessions.changed(&users, &summary, event, out),
+            Input::Interrupted { users, devices } => self.sessions.interrupted(&users, &devices, out),
             Input::Stored { ticket, reply } => self.handle_stored(now, ticket, reply, out),
+        }
+    }
+
+    /// Begins anew after a rule has failed (panicked) in the middle of an input about `subject`. What it had `wished` so far belongs to a
+    /// decision that was never made, and is dropped.
+    ///
+    /// What is in memory may be half changed, so nothing of it is used but who waits for an answer and which conversations were
+    /// being worked on. Nobody has a session here any more: [`Effect::Evict`] tells their connections. Whoever waits for the owner of a
+    /// conversation is disconnected, for what they asked for may have been done. And since entries may have been committed that nobody
+    /// was told of, the members of those conversations are disconnected when the store has answered all that it was asked. They come
+    /// back and go on from their cursors, as after a crash.
+    pub fn reload(&mut self, subject: Subject, wished: Effects, out: &mut Effects) {
+        self.sessions.reload();
+        let why = Refusal::Internal("a fault in the server; connect again, and ask again");
+        let mut waiting = self.chat.reload(subject.conversation, out);
+        let answered = wished.into_iter().filter_map(|effect| match effect {
+            Effect::Answer { origin, .. } => Some(origin),
+            _ => None,
+        });
+        for origin in answered.chain(subject.origin) {
+            // It may have been put into a line before the failure.
+            if !waiting.contains(&origin) {
+                waiting.push(origin);
+            }
+        }
+        for origin in waiting {
+            out.push(match origin {
+                Origin::Connection { connection, .. } => {
+                    Effect::Close { connection, cause: CloseCause::Refused(why) }
+                }
+                Origin::Outside { .. } => Effect::Answer { origin, answer: Err(why) },
+            });
         }
     }
 
     fn handle_stored(&mut self, now: Now, ticket: Ticket, reply: Reply, out: &mut Effects) {
         match (ticket, reply) {
-            (Ticket::Conversation(id), reply) => self.chat.handle_stored(now, id, reply, out),
-            (Ticket::Register { origin, connection, device }, Reply::Registered { fresh, conversations }) => {
-                self.sessions.handle_registered(origin, connection, device, fresh, conversations, out);
+            (Ticket::Conversation { conversation, life }, reply) => {
+                self.chat.handle_stored(now, conversation, life, reply, out);
+            }
+            (Ticket::Register { origin, connection, device }, Reply::Registered { conversations, .. }) => {
+                self.sessions.handle_registered(origin, connection, device, conversations, out);
             }
             (Ticket::Register { origin, connection, device }, reply) => {
                 let why = if reply == Reply::ReadOnly {

@@ -16,6 +16,7 @@ use store::{PendingRecord, Request};
 
 use crate::devices::DeviceSet;
 use crate::effect::{Answer, CloseCause, Effect, Effects, Push, Refusal, Ticket};
+use crate::fault;
 use crate::input::{Act, Delivery, Input, MembershipEvent, Origin};
 use flight::{Flight, Flights, Phase};
 use table::{Session, SessionTable};
@@ -23,6 +24,9 @@ use table::{Session, SessionTable};
 /// The size of a session's entry in its owner, in bytes; at most 96 is the promise.
 pub const SESSION_BYTES: usize = size_of::<Session>();
 const _: () = assert!(SESSION_BYTES <= 96);
+
+/// Marks counted for a device of which it is not known how many it has: more than a count can hold.
+const COUNT_LOST: i32 = 1 << 16;
 
 /// All users of one partition.
 pub struct Sessions {
@@ -73,6 +77,7 @@ impl Sessions {
     ) {
         self.replace(connection, device, out);
         self.table.insert(Session::new(device, connection));
+        fault::point();
         match self.devices.pending(self.hash_key.device(device)) {
             Some(pending) => {
                 out.push(Effect::Answer { origin, answer: Ok(Answer::Connected) });
@@ -82,6 +87,7 @@ impl Sessions {
                 self.flight_of(device, Phase::Awaiting);
                 let ticket = Ticket::Register { origin, connection, device };
                 out.push(Effect::Ask { ticket, request: Request::RegisterDevice { device, ts: wall } });
+                fault::point();
             }
         }
     }
@@ -107,6 +113,36 @@ impl Sessions {
         }
     }
 
+    /// Begins anew after the rules have failed: nobody has a session, and whether anything is pending for a device only the store
+    /// knows.
+    pub fn reload(&mut self) {
+        self.devices.lose_counts();
+        self.early.clear();
+        self.table = SessionTable::new(self.hash_key);
+        self.flights = Flights::new();
+    }
+
+    /// Ends the sessions of some users, because they may have missed something, and forgets for which devices nothing is pending.
+    pub fn interrupted(&mut self, users: &[UserId], marked: &[DeviceKey], out: &mut Effects) {
+        for device in marked {
+            let fingerprint = self.hash_key.device(*device);
+            if !self.devices.lose_count(fingerprint) {
+                *self.early(fingerprint) += COUNT_LOST;
+            }
+        }
+        for user in users {
+            let mut devices = Vec::new();
+            self.table.each_of(*user, |session| devices.push(session.key()));
+            for device in devices {
+                let Some(session) = self.table.remove(device) else { continue };
+                self.flights.release(session.flight);
+                let why = Refusal::Internal("a conversation was reloaded after a fault; connect again");
+                let cause = CloseCause::Refused(why);
+                out.push(Effect::Close { connection: session.connection(), cause });
+            }
+        }
+    }
+
     pub fn disconnect(&mut self, connection: ConnectionId, device: DeviceKey) {
         if self.session(device, connection).is_some()
             && let Some(old) = self.table.remove(device)
@@ -120,12 +156,12 @@ impl Sessions {
         origin: Origin,
         connection: ConnectionId,
         device: DeviceKey,
-        fresh: bool,
         conversations: Vec<PendingRecord>,
         out: &mut Effects,
     ) {
         let fingerprint = self.hash_key.device(device);
         let marks = conversations.len() as i64 + i64::from(self.take_early(fingerprint));
+        fault::point();
         self.devices.insert(fingerprint, marks.max(0) as u32);
         for record in &conversations {
             let act = Act::DeviceAdded { device, cursor: record.cursor };
@@ -138,13 +174,7 @@ impl Sessions {
             return;
         }
         out.push(Effect::Answer { origin, answer: Ok(Answer::Connected) });
-        if fresh {
-            self.handle_pending(connection, device, conversations, out);
-        } else {
-            // An older session of this device asked first, and the answer to that one named the conversations.
-            let ticket = Ticket::Pending { connection, device };
-            out.push(Effect::Ask { ticket, request: Request::ListPending { device } });
-        }
+        self.handle_pending(connection, device, conversations, out);
     }
 
     /// The store could not make the device known, so there is no session.
@@ -172,6 +202,7 @@ impl Sessions {
     ) {
         let Some(index) = self.session(device, connection) else { return };
         self.flights.at(index).handle_pending(&records);
+        fault::point();
         self.pump(connection, device, index, out);
     }
 
@@ -214,6 +245,7 @@ impl Sessions {
                     }
                     session.flight = flights.take(Phase::Live);
                 }
+                fault::point();
                 if flights.at(session.flight).deliver(*conversation, entry, own) {
                     let push = Push::Entry { conversation: *conversation, entry: Arc::clone(entry) };
                     out.push(Effect::Push { connection: session.connection(), push });
@@ -234,6 +266,7 @@ impl Sessions {
         let (connection, index) = (session.connection(), session.flight);
         if index != flight::NONE {
             self.flights.at(index).acknowledged(conversation, cursor);
+            fault::point();
             self.pump(connection, device, index, out);
         }
     }

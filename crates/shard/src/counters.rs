@@ -53,6 +53,7 @@ metrics! {
     Closed = "throng_closes_total", "counter", "Connections closed by the server.";
     BytesIn = "throng_received_bytes_total", "counter", "Bytes received.";
     BytesOut = "throng_sent_bytes_total", "counter", "Bytes given to sockets.";
+    Faults = "throng_faults_total", "counter", "Panics that were survived: one connection was closed, or one partition began anew. A bug, each of them.";
     Pings = "throng_pings_sent_total", "counter", "Pings sent to quiet connections.";
 }
 

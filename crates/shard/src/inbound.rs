@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use auth::{Identity, TokenError};
-use domain::{Act, Input};
+use domain::{Act, Input, fault};
 use model::Seq;
 use model::limits::SYNC_ENTRIES_PER_COMMAND;
 use protocol::{Answer, CloseCode, Command, Encoding, ErrorCode, Refusal, Reply, Request, RequestId};
@@ -104,6 +104,7 @@ impl Core {
     /// Reads a head; the opening goes back into the record unless the connection is over.
     fn head(&mut self, slot: u32, mut opening: Box<Opening>, bytes: &[u8]) -> Head {
         let progress = opening.reader.advance(bytes, SOCKET_PATH);
+        fault::point();
         let outcome = match progress {
             Progress::Incomplete => Head::Incomplete,
             Progress::Other => {
@@ -229,6 +230,7 @@ impl Core {
         }
         for request in protocol::decode(encoding, bytes, self.settings.payload_bytes_max) {
             self.counters.count(Metric::Commands);
+            fault::point();
             match request {
                 Ok(request) => self.command(slot, request),
                 Err(error) => {

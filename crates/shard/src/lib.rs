@@ -8,6 +8,7 @@ mod admission;
 mod connection;
 mod counters;
 mod event;
+mod fault;
 mod inbound;
 mod outbound;
 mod settings;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::num::NonZeroU64;
 
-use domain::CloseCause;
+use domain::{CloseCause, fault};
 use model::limits::{OUTBOX_BYTES_MAX, OUTBOX_PASSING_BYTES_MAX};
 use model::{Body, ConnectionId, Span};
 use protocol::{
@@ -127,6 +127,7 @@ impl Core {
             ),
             domain::Push::CaughtUp => (32, Push::CaughtUp),
         };
+        fault::point();
         self.push_frame(slot, expected, &push);
     }
 
@@ -152,6 +153,7 @@ impl Core {
         let from = self.actions.output.len();
         let frame = FrameBuilder::begin(&mut self.actions.output, opcode, expected, None);
         encode(encoding, &mut self.actions.output);
+        fault::point();
         frame.finish(&mut self.actions.output);
         self.write(slot, from);
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
-use domain::{Effect, Effects, Input, Origin, Partition};
+use domain::{Effect, Effects, Input, Origin, Partition, Subject};
 use model::{ConnectionId, DeviceKey, Mono, Now, PARTITIONS, PartitionId, ShardId};
 use websocket::Pool;
 
@@ -11,6 +11,7 @@ use crate::admission::{Bucket, Pace, Unauthenticated};
 use crate::connection::{Phase, Table};
 use crate::counters::{Counters, Metric};
 use crate::event::{Actions, Ask, Close, Event};
+use crate::fault::survived;
 use crate::settings::{Settings, owner_of};
 use crate::sweep::Sweep;
 
@@ -107,7 +108,7 @@ impl Shard {
         self.core.now = now;
         match event {
             Event::Accepted { slot, address } => self.core.accepted(slot, address),
-            Event::Received { slot, bytes } => self.received(slot, bytes),
+            Event::Received { slot, bytes } => self.received_or_broken(slot, bytes),
             Event::Unsent { slot, bytes } => self.core.unsent(slot, bytes),
             Event::Gone { slot } => self.gone(slot),
             Event::Mail(effect) => self.core.perform(effect),
@@ -223,17 +224,35 @@ impl Core {
     /// Lets the rules decide until nothing is left to decide here.
     fn work(&mut self) {
         while let Some((partition, input)) = self.inputs.pop_front() {
-            let now = self.now;
-            let mut effects = std::mem::take(&mut self.effects);
-            let owner = self.partition(partition);
-            owner.handle(now, input, &mut effects);
-            let due = owner.next_deadline();
-            self.partitions_due = due.map_or(self.partitions_due, |due| due.min(self.partitions_due));
-            for effect in effects.drain(..) {
-                self.route(partition, effect);
-            }
-            self.effects = effects;
+            let subject = input.subject();
+            self.rule(partition, subject, |owner, now, effects| owner.handle(now, input, effects));
         }
+    }
+
+    /// Lets one rule of a partition decide, and does what it wishes. If it panics, the partition begins anew.
+    fn rule(
+        &mut self,
+        partition: PartitionId,
+        subject: Subject,
+        decide: impl FnOnce(&mut Partition, Now, &mut Effects),
+    ) {
+        let now = self.now;
+        let mut effects = std::mem::take(&mut self.effects);
+        let owner = self.partition(partition);
+        if survived(|| decide(owner, now, &mut effects)).is_none() {
+            let wished = std::mem::take(&mut effects);
+            owner.reload(subject, wished, &mut effects);
+            self.counters.count(Metric::Faults);
+            for shard in 0..self.settings.shards {
+                self.route(partition, Effect::Evict { partition, from: ShardId(shard) });
+            }
+        }
+        let due = self.partition(partition).next_deadline();
+        self.partitions_due = due.map_or(self.partitions_due, |due| due.min(self.partitions_due));
+        for effect in effects.drain(..) {
+            self.route(partition, effect);
+        }
+        self.effects = effects;
     }
 
     /// Does what is due in the rules.
@@ -248,12 +267,7 @@ impl Core {
             }
             let partition =
                 PartitionId((index * usize::from(self.settings.shards) + usize::from(self.id.0)) as u8);
-            let mut effects = std::mem::take(&mut self.effects);
-            self.partitions[index].tick(now, &mut effects);
-            for effect in effects.drain(..) {
-                self.route(partition, effect);
-            }
-            self.effects = effects;
+            self.rule(partition, Subject::default(), |owner, now, effects| owner.tick(now, effects));
         }
         let due = self.partitions.iter().filter_map(Partition::next_deadline).min();
         self.partitions_due = due.unwrap_or(Mono(u64::MAX));
@@ -267,6 +281,7 @@ impl Core {
             | Effect::Close { connection, .. } => connection.shard,
             Effect::Answer { origin: Origin::Outside { shard, .. }, .. } => *shard,
             Effect::Mail { to, .. } => owner_of(*to, self.settings.shards),
+            Effect::Evict { from, .. } => *from,
             Effect::Ask { .. } => self.id,
         };
         match effect {
@@ -283,12 +298,15 @@ impl Core {
         match effect {
             Effect::Mail { to, input } => self.input(to, input),
             Effect::Answer { origin: Origin::Connection { connection, id }, answer } => {
-                self.answer(connection, id, answer);
+                self.or_broken(connection, |core| core.answer(connection, id, answer));
             }
             Effect::Answer { origin: Origin::Outside { ticket, .. }, answer } => {
                 self.actions.answers.push((ticket, answer));
             }
-            Effect::Push { connection, push } => self.push(connection, push),
+            Effect::Push { connection, push } => {
+                self.or_broken(connection, |core| core.push(connection, push));
+            }
+            Effect::Evict { partition, .. } => self.evict(partition),
             Effect::Close { connection, cause } => self.close_for(connection, cause),
             Effect::Ask { .. } => debug_assert!(false, "a partition asks the store through its own shard"),
         }

@@ -79,6 +79,7 @@ counted! {
     DiskStalls = "times the disk did nothing for a while";
     ShardStalls = "times a shard did nothing for a while";
     MailHeld = "pairs of shards whose mail was held back";
+    Faults = "rules that panicked, on purpose";
     Storms = "storms";
     Bursts = "bursts";
 }

@@ -73,6 +73,8 @@ pub struct Plan {
     pub unauthenticated_max: usize,
     /// How often somebody comes who is no client of ours, in a thousand steps.
     pub strangers: u32,
+    /// How often a rule panics in the middle, in a thousand turns.
+    pub faults: u32,
 }
 
 impl Plan {
@@ -112,6 +114,7 @@ impl Plan {
             admission_burst: 20_000,
             unauthenticated_max: 8_192,
             strangers: 0,
+            faults: 0,
         }
     }
 
@@ -163,6 +166,7 @@ impl Plan {
             unauthenticated_max: *random.pick(&[3, 8_192, 8_192]).unwrap_or(&8_192),
             strangers: *random.pick(&[0, 2, 10]).unwrap_or(&0),
             admission_burst: *random.pick(&[2, 20_000, 20_000]).unwrap_or(&20_000),
+            faults: *random.pick(&[0, 0, 1, 10]).unwrap_or(&0),
         }
     }
 }

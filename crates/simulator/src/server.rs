@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use domain::{Effect, Input};
 use model::limits::{OUTBOX_BYTES_MAX, WINDOW_BYTES_MAX};
 use model::{Now, ShardId};
-use shard::{Close, Event, Shard};
+use shard::{Close, Event, Metric, Shard};
 use store::Reply;
 
 use crate::coverage::{Coverage, Seen};
@@ -30,6 +30,9 @@ use crate::words::Said;
 /// window, and some pages of `sync`.
 const UNSENT_MAX: usize = OUTBOX_BYTES_MAX + 4 * (WINDOW_BYTES_MAX / 3 * 4);
 
+/// A fault strikes within so many places where a rule may break.
+const FAULT_POINTS_MAX: u64 = 12;
+
 /// One shard and what a reactor would keep for it.
 pub struct Side {
     /// The rules and connections.
@@ -41,6 +44,8 @@ pub struct Side {
     pub outside: VecDeque<Input>,
     /// It does nothing before this step.
     pub rests_until: u32,
+    /// How often its rules have panicked on purpose.
+    faults: u64,
     /// What was wrong with what the shard did, if something was.
     pub violation: Option<Violation>,
 }
@@ -69,6 +74,8 @@ pub struct Surroundings<'a> {
     pub tamper: &'a mut Tamper,
     /// How many shards there are.
     pub shards: u16,
+    /// How often a rule panics, in a thousand turns.
+    pub faults: u32,
     /// Everything that waits is taken.
     pub calm: bool,
 }
@@ -89,12 +96,33 @@ impl Side {
             free: Vec::new(),
             outside: VecDeque::new(),
             rests_until: 0,
+            faults: 0,
             violation: None,
         }
     }
 
+    /// Whether none of its rules has ever panicked.
+    pub fn unharmed(&self) -> bool {
+        self.faults == 0
+    }
+
     /// One turn. Returns whether anything happened.
     pub fn turn(&mut self, around: &mut Surroundings<'_>) -> bool {
+        let strikes = around.random.below(1_000) < around.faults as usize;
+        domain::fault::arm(if strikes { around.random.between(1, FAULT_POINTS_MAX) as u32 } else { 0 });
+        let busy = self.turn_unharmed(around);
+        if strikes && domain::fault::arm(0) == 0 {
+            around.coverage.count(Seen::Faults);
+            self.faults += 1;
+        }
+        if self.shard.counters().get(Metric::Faults) != self.faults {
+            let what = "a rule or the handling of a connection has panicked".to_owned();
+            self.violation = Some(Violation { invariant: "panic", what });
+        }
+        busy
+    }
+
+    fn turn_unharmed(&mut self, around: &mut Surroundings<'_>) -> bool {
         around.coverage.count(Seen::Turns);
         let mut busy = self.gather_mail(around);
         while let Some(input) = self.outside.pop_front() {
@@ -166,7 +194,7 @@ impl Side {
             Said(&reply),
             Said(&ticket)
         ));
-        if let domain::Ticket::Conversation(conversation) = &ticket {
+        if let domain::Ticket::Conversation { conversation, .. } = &ticket {
             let seq = match &reply {
                 Reply::Appended { seq }
                 | Reply::MemberAdded { seq, .. }

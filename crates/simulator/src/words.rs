@@ -59,6 +59,7 @@ impl fmt::Display for Said<'_, Input> {
             Input::Changed { summary, event, .. } => {
                 write!(f, "Input::Changed {} {event:?}", Named(summary.id))
             }
+            Input::Interrupted { users, .. } => write!(f, "Input::Interrupted {} users", users.len()),
             Input::Stored { ticket, reply } => write!(f, "Input::Stored({}) {}", Said(reply), Said(ticket)),
         }
     }
@@ -151,6 +152,7 @@ impl fmt::Display for Said<'_, Effect> {
             }
             Effect::Ask { ticket, request } => write!(f, "Effect::Ask({}) {}", Said(request), Said(ticket)),
             Effect::Mail { input, .. } => write!(f, "Effect::Mail({})", Said(input)),
+            Effect::Evict { partition, .. } => write!(f, "Effect::Evict of partition {}", partition.0),
         }
     }
 }
@@ -177,7 +179,7 @@ impl fmt::Display for Said<'_, Push> {
 impl fmt::Display for Said<'_, Ticket> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Ticket::Conversation(_) => write!(f, "for Ticket::Conversation"),
+            Ticket::Conversation { .. } => write!(f, "for Ticket::Conversation"),
             Ticket::Register { .. } => write!(f, "for Ticket::Register"),
             Ticket::Pending { device, .. } => write!(f, "for Ticket::Pending {}", Named(*device)),
             Ticket::Page { device, conversation, .. } => {

@@ -316,6 +316,7 @@ impl World {
             oracle: &mut self.oracle,
             tamper: &mut self.tamper,
             shards: self.plan.shards,
+            faults: if self.calm { 0 } else { self.plan.faults },
             calm: self.calm,
         };
         let busy = self.sides[side].turn(&mut around);

@@ -111,7 +111,7 @@ impl Tables {
         let statements = self.statements();
         let (user, number) = (device.user.0, device.device.0);
         if statements.put_device.execute((user, number, ts.0 as i64))? == 0 {
-            return Ok(Reply::Registered { fresh: false, conversations: Vec::new() });
+            return Ok(Reply::Registered { fresh: false, conversations: self.list_pending(device)? });
         }
         let later: bool = statements.has_other_devices.query_row((user, number), |row| row.get(0))?;
         let start =

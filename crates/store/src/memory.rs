@@ -173,7 +173,7 @@ impl MemoryStore {
 
     fn register_device(&mut self, device: DeviceKey, ts: Wall) -> Reply {
         if self.devices.contains_key(&device) {
-            return Reply::Registered { fresh: false, conversations: Vec::new() };
+            return Reply::Registered { fresh: false, conversations: self.list_pending(device) };
         }
         let first = self.devices_of(device.user).next().is_none();
         self.devices.insert(device, ts);

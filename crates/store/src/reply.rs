@@ -14,8 +14,8 @@ pub enum Reply {
     Pending(Vec<PendingRecord>),
     /// A user's conversations, ordered by id.
     Conversations(Vec<ConversationListing>),
-    /// The device is known; `fresh` when it was not before. The list is as in `Pending`, for all the user's
-    /// conversations when `fresh`, empty when not.
+    /// The device is known; `fresh` when it was not before. The list is as in `Pending`, and names all the user's conversations
+    /// when `fresh`.
     Registered {
         /// Whether this request made it known.
         fresh: bool,

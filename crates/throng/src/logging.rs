@@ -11,11 +11,27 @@ use tracing_subscriber::{Layer, Registry, fmt};
 
 use crate::config::{Config, LogFormat};
 
-/// Starts logging for the rest of the process. A second call changes nothing.
+/// Starts logging for the rest of the process, of panics too. A second call changes nothing.
 pub fn start(config: &Config) {
+    std::panic::set_hook(Box::new(|panic| tell_panic(panic)));
     let layer = layer(config.log.format, io::stderr);
     let filter = Targets::from_str(&config.log.level).unwrap_or_default();
     let _ = tracing_subscriber::registry().with(layer.with_filter(filter)).try_init();
+}
+
+/// A panic is told with its place. What it says is told only when it is written in the code: a message that was put together at run
+/// time may quote what a client has sent.
+fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let said = panic.payload().downcast_ref::<&'static str>().copied();
+    let said = said.unwrap_or("not told, since it may quote what a client has sent");
+    let thread = std::thread::current();
+    tracing::error!(
+        place,
+        said,
+        thread = thread.name(),
+        "a panic: this is a bug in throng, please report it"
+    );
 }
 
 fn layer<W>(format: LogFormat, writer: W) -> Box<dyn Layer<Registry> + Send + Sync>

@@ -21,6 +21,8 @@ const OWN_MAX: usize = 1_024;
 pub struct Context<'a> {
     pub hash_key: &'a HashKey,
     pub receipts_members_max: usize,
+    /// Of the partition's conversations, for what is asked of the store.
+    pub life: u16,
     pub now: Now,
     pub id: ConversationId,
     pub out: &'a mut Effects,
@@ -30,11 +32,12 @@ impl<'a> Context<'a> {
     pub fn new(
         hash_key: &'a HashKey,
         receipts_members_max: usize,
+        life: u16,
         now: Now,
         id: ConversationId,
         out: &'a mut Effects,
     ) -> Self {
-        Context { hash_key, receipts_members_max, now, id, out }
+        Context { hash_key, receipts_members_max, life, now, id, out }
     }
 
     pub fn answer(&mut self, origin: Origin, answer: Answer) {
@@ -149,6 +152,8 @@ pub struct Conversation {
     pub members: Vec<Member>,
     routes: Vec<Route>,
     pub in_flight: VecDeque<InFlight>,
+    /// Who is being answered just now: taken from what is in flight or from the line, and in neither any more.
+    pub answering: Option<Origin>,
     pub barrier: Barrier,
     pub line: VecDeque<Act>,
     last_used: Mono,
@@ -177,6 +182,7 @@ impl Conversation {
             members: members.collect(),
             routes: Vec::new(),
             in_flight: VecDeque::new(),
+            answering: None,
             barrier: Barrier::Open,
             line: VecDeque::new(),
             last_used: Mono(0),
@@ -439,7 +445,8 @@ impl Conversation {
     }
 
     pub fn ask(&mut self, context: &mut Context<'_>, request: Request) {
-        context.out.push(Effect::Ask { ticket: Ticket::Conversation(context.id), request });
+        let ticket = Ticket::Conversation { conversation: context.id, life: context.life };
+        context.out.push(Effect::Ask { ticket, request });
     }
 
     /// Sends an entry to the owners of all members.
@@ -492,6 +499,43 @@ impl Conversation {
             let (conversation, users) = (context.id, route.users.clone());
             let input = Input::Receipt { conversation, user, delivered, read, users, except: key };
             context.mail(route.partition, input);
+        }
+    }
+
+    /// Everybody who waits for an answer.
+    pub fn waiting(&self) -> impl Iterator<Item = Origin> {
+        let in_flight = self.in_flight.iter().filter_map(InFlight::origin);
+        // It may have been put back already.
+        let last = self.in_flight.back().and_then(InFlight::origin);
+        let first = self.line.front().and_then(Act::origin);
+        let answering = self.answering.filter(|origin| ![last, first].contains(&Some(*origin)));
+        in_flight.chain(self.line.iter().filter_map(Act::origin)).chain(answering)
+    }
+
+    /// Something may have been committed that nobody was told of: all members begin anew, and those who were members before.
+    pub fn tell_interrupted(&self, context: &mut Context<'_>, before: Vec<UserId>) {
+        let mut users: Vec<(PartitionId, UserId)> = self
+            .users()
+            .chain(before)
+            .map(|user| (partition_of_user(context.hash_key, user), user))
+            .collect();
+        users.sort_unstable();
+        users.dedup();
+        for chunk in users.chunk_by(|a, b| a.0 == b.0) {
+            let users: Users = chunk.iter().map(|(_, user)| *user).collect();
+            let devices = self.devices().filter(|device| users.contains(&device.user)).collect();
+            context.mail(chunk[0].0, Input::Interrupted { users, devices });
+        }
+    }
+
+    /// Handles what waits in the line, as long as nothing bars it.
+    pub fn go_through_line(&mut self, context: &mut Context<'_>) {
+        while self.barrier == Barrier::Open
+            && let Some(act) = self.line.pop_front()
+        {
+            self.answering = act.origin();
+            self.handle(context, act);
+            self.answering = None;
         }
     }
 
@@ -603,6 +647,21 @@ impl Conversation {
             && self.barrier == Barrier::Open
             && !self.in_settle_queue;
         !std::mem::take(&mut self.used_since) && quiet
+    }
+}
+
+impl InFlight {
+    /// Who waits for the answer.
+    pub fn origin(&self) -> Option<Origin> {
+        match self {
+            InFlight::Append { origin, .. }
+            | InFlight::Acknowledge { origin, .. }
+            | InFlight::Read { origin, .. }
+            | InFlight::Page { origin, .. }
+            | InFlight::Add { origin, .. }
+            | InFlight::Remove { origin, .. } => Some(*origin),
+            InFlight::Survey | InFlight::Settle { .. } => None,
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use store::Reply;
 
 use super::conversation::{Barrier, Context, Conversation, Device, InFlight, Member};
 use crate::effect::{Answer, Refusal};
+use crate::fault;
 use crate::input::{Input, MembershipEvent, Origin};
 use crate::users::Users;
 
@@ -21,6 +22,7 @@ impl Conversation {
             // The next one goes where this one was, which is still near.
             self.in_flight.clear();
         }
+        self.answering = asked.origin();
         match asked {
             InFlight::Append { origin, from, client_id, ts, payload, marks } => match reply {
                 Reply::Appended { seq } => {
@@ -41,6 +43,7 @@ impl Conversation {
                 self.settled(context, trim, unmarked, stored, reply)
             }
         }
+        self.answering = None;
         self.go_on(context);
     }
 
@@ -50,11 +53,7 @@ impl Conversation {
             return;
         }
         self.barrier = Barrier::Open;
-        while self.barrier == Barrier::Open
-            && let Some(act) = self.line.pop_front()
-        {
-            self.handle(context, act);
-        }
+        self.go_through_line(context);
     }
 
     fn appended(
@@ -71,6 +70,7 @@ impl Conversation {
         let passes = self.device(from).is_some_and(|device| device.pass_over(seq));
         // It brought marks for every device that was not known to have one.
         let marked = if marks { self.mark_all() } else { Vec::new() };
+        fault::point();
         context.answer(origin, Answer::Sent { seq, ts, duplicate: false });
         self.deliver(context, Arc::new(entry), passes.then_some(from), marked);
     }

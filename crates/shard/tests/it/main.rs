@@ -8,6 +8,7 @@ mod world;
 
 mod closes;
 mod errors;
+mod faults;
 mod floods;
 mod memory;
 mod pushes;

@@ -65,6 +65,9 @@ fn a_known_device_changes_nothing(subject: &mut Subject<'_>) {
     let before = subject.record(id);
     let known = Reply::Registered { fresh: false, conversations: Vec::new() };
     subject.check([(register(device(1, 1)), known.clone())]);
+    // Where it is marked is named as ever.
+    let marked = Reply::Registered { fresh: false, conversations: pending(&[(id, 0, 2)]) };
+    subject.check([(register(device(2, 1)), marked)]);
     assert_eq!(subject.record(id), before);
     let fresh = device(7, 7);
     subject.check_batch([(register(fresh), registered(&[])), (register(fresh), known)]);
