@@ -5,6 +5,8 @@
 //! in memory and sent to the store at once, and its effects happen when the store has answered, in the order of asking.
 
 mod conversation;
+mod in_flight;
+mod member;
 mod outcome;
 mod settle;
 
@@ -19,7 +21,8 @@ use store::{ConversationRecord, Reply, Request};
 use crate::effect::{Answer, Effect, Effects, Refusal, Ticket};
 use crate::fault;
 use crate::input::{Act, MembershipEvent, Origin};
-use conversation::{Context, Conversation, Sender};
+use conversation::{Context, Conversation};
+use member::Sender;
 use settle::SettleQueue;
 
 /// Conversations settled in one tick.

@@ -13,7 +13,7 @@ use crate::config::{Config, LogFormat};
 
 /// Starts logging for the rest of the process, of panics too. A second call changes nothing.
 pub fn start(config: &Config) {
-    std::panic::set_hook(Box::new(|panic| tell_panic(panic)));
+    std::panic::set_hook(Box::new(tell_panic));
     let layer = layer(config.log.format, io::stderr);
     let filter = Targets::from_str(&config.log.level).unwrap_or_default();
     let _ = tracing_subscriber::registry().with(layer.with_filter(filter)).try_init();

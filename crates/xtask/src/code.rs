@@ -106,7 +106,8 @@ pub struct Code {
     pub test_modules: Vec<String>,
 }
 
-/// Takes the texts and everything under `#[cfg(test)]` out of a source.
+/// Takes the texts out of a source, and everything under `#[cfg(test)]` or behind a feature: the server is built without features, they are
+/// for tests of several crates together.
 pub fn without_tests(source: &str) -> Code {
     let stripped = without_texts(source);
     let mut chars: Vec<char> = stripped.chars().collect();
@@ -137,7 +138,7 @@ fn compact(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// The end of `#[cfg(test)]` or `#[cfg(all(test, …))]` that starts here.
+/// The end of `#[cfg(test)]`, `#[cfg(all(test, …))]` or `#[cfg(feature = …)]` that starts here.
 fn test_attribute_end(chars: &[char], at: usize) -> Option<usize> {
     if chars[at] != '#' || chars.get(at + 1) != Some(&'[') {
         return None;
@@ -145,7 +146,8 @@ fn test_attribute_end(chars: &[char], at: usize) -> Option<usize> {
     let end = matching_end(chars, at + 1, '[', ']');
     let attribute: String = chars[at..end].iter().collect();
     let attribute = compact(&attribute);
-    (attribute == "#[cfg(test)]" || attribute.starts_with("#[cfg(all(test,")).then_some(end)
+    let beginnings = ["#[cfg(test)]", "#[cfg(all(test,", "#[cfg(feature="];
+    beginnings.iter().any(|beginning| attribute.starts_with(beginning)).then_some(end)
 }
 
 fn matching_end(chars: &[char], open: usize, left: char, right: char) -> usize {

@@ -138,6 +138,7 @@ mod tests {
             "use hashbrown::HashMap;",
             "fn thread(net: u8, fs: u8) {}",
             "#[cfg(test)]\nmod tests {\n use std::time::Instant;\n}",
+            "#[cfg(feature = \"faults\")]\nmod armed {\n use std::time::Instant;\n}",
         ] {
             assert_eq!(lines(source, false), [0usize; 0], "{source}");
         }

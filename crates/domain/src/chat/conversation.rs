@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use model::limits::{GROUP_MEMBERS_MAX, IN_FLIGHT_MAX, PAGE_BYTES_MAX, SETTLE_AFTER, SYNC_LIMIT_MAX};
 use model::{
-    ConversationId, ConversationKind, ConversationSummary, DeviceId, DeviceKey, Entry, HashKey, Mono, Now,
-    PartitionId, Payload, Receipt, Seq, UserId, Wall, partition_of_user,
+    ConversationId, ConversationKind, ConversationSummary, DeviceKey, Entry, HashKey, Mono, Now, PartitionId,
+    Payload, Receipt, Seq, UserId, partition_of_user,
 };
 use store::{ConversationRecord, Request};
 
+use super::in_flight::{Barrier, InFlight};
+use super::member::{Device, Member, Sender};
 use crate::effect::{Answer, Effect, Effects, Refusal, Ticket};
 use crate::input::{Act, Delivery, Input, MembershipEvent, Origin};
 use crate::users::Users;
-
-/// Own places remembered beyond a device's cursor.
-const OWN_MAX: usize = 1_024;
 
 /// What a rule needs beside the conversation itself.
 pub struct Context<'a> {
@@ -53,96 +52,10 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A member, in the order of joining.
-pub struct Member {
-    pub user: UserId,
-    pub joined: Seq,
-    pub read: Seq,
-    pub devices: Vec<Device>,
-}
-
-/// Where one device of a member stands: `stored ≤ cursor ≤ issued`.
-pub struct Device {
-    pub device: DeviceId,
-    /// Acknowledged by the device, and durable or passed over since the device sent it itself.
-    pub cursor: Seq,
-    /// The cursor the store has.
-    pub stored: Seq,
-    /// Acknowledged by the device, and perhaps still on its way to the store.
-    pub issued: Seq,
-    /// Whether the pending index is known to have it.
-    pub marked: bool,
-    /// Places after the cursor that this device sent itself, ascending.
-    pub own: Vec<Seq>,
-}
-
-/// What is known of a device beyond what is stored, since it sent something itself.
-pub struct Sender {
-    key: DeviceKey,
-    cursor: Seq,
-    own: Vec<Seq>,
-}
-
 /// Users of one partition, for whom one piece of mail is enough.
 struct Route {
     partition: PartitionId,
     users: Users,
-}
-
-/// What the store was asked and has not answered, in the order of asking.
-pub enum InFlight {
-    Append {
-        origin: Origin,
-        from: DeviceKey,
-        client_id: model::ClientId,
-        ts: Wall,
-        payload: Payload,
-        marks: bool,
-    },
-    Acknowledge {
-        origin: Origin,
-        device: DeviceKey,
-        seq: Seq,
-    },
-    Read {
-        origin: Origin,
-        device: DeviceKey,
-        seq: Seq,
-    },
-    Page {
-        origin: Origin,
-        head: Seq,
-    },
-    Add {
-        origin: Origin,
-        by: UserId,
-        user: UserId,
-        ts: Wall,
-    },
-    Remove {
-        origin: Origin,
-        by: UserId,
-        user: UserId,
-        ts: Wall,
-    },
-    /// The conversation as it is stored, before its log is trimmed.
-    Survey,
-    Settle {
-        trim: Seq,
-        unmarked: Vec<DeviceKey>,
-        stored: Vec<(DeviceKey, Seq)>,
-    },
-}
-
-/// Why new acts wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Barrier {
-    /// They do not.
-    Open,
-    /// Until everything in flight has been answered.
-    UntilAnswered,
-    /// Until everything in flight has been answered and the conversation has been read anew.
-    UntilReloaded,
 }
 
 pub struct Conversation {
@@ -647,59 +560,5 @@ impl Conversation {
             && self.barrier == Barrier::Open
             && !self.in_settle_queue;
         !std::mem::take(&mut self.used_since) && quiet
-    }
-}
-
-impl InFlight {
-    /// Who waits for the answer.
-    pub fn origin(&self) -> Option<Origin> {
-        match self {
-            InFlight::Append { origin, .. }
-            | InFlight::Acknowledge { origin, .. }
-            | InFlight::Read { origin, .. }
-            | InFlight::Page { origin, .. }
-            | InFlight::Add { origin, .. }
-            | InFlight::Remove { origin, .. } => Some(*origin),
-            InFlight::Survey | InFlight::Settle { .. } => None,
-        }
-    }
-}
-
-impl Member {
-    /// Up to where a device of theirs has acknowledged, durably.
-    pub fn delivered(&self) -> Seq {
-        self.devices.iter().map(|device| device.stored).max().unwrap_or(Seq::ZERO)
-    }
-}
-
-impl Device {
-    pub fn new(device: DeviceId, cursor: Seq, marked: bool) -> Self {
-        Device { device, cursor, stored: cursor, issued: cursor, marked, own: Vec::new() }
-    }
-
-    /// Remembers a place that the device sent itself. False when too many are remembered already: then it is pushed its own message,
-    /// which it knows by the client id.
-    pub fn pass_over(&mut self, seq: Seq) -> bool {
-        let fits = self.own.len() < OWN_MAX;
-        if fits {
-            self.own.push(seq);
-            self.advance(Seq::ZERO);
-        }
-        fits
-    }
-
-    /// The device has everything up to `seq`; what follows directly and came from itself it has too.
-    pub fn advance(&mut self, seq: Seq) {
-        self.cursor = self.cursor.max(seq);
-        let passed = self.own.iter().take_while(|own| {
-            let follows = **own <= self.cursor.next();
-            if follows {
-                self.cursor = self.cursor.max(**own);
-            }
-            follows
-        });
-        let passed = passed.count();
-        self.own.drain(..passed);
-        self.issued = self.issued.max(self.cursor);
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use model::{Body, Change, DeviceKey, Entry, PartitionId, Seq, UserId, Wall, partition_of_user};
 use store::Reply;
 
-use super::conversation::{Barrier, Context, Conversation, Device, InFlight, Member};
+use super::conversation::{Context, Conversation};
+use super::in_flight::{Barrier, InFlight};
+use super::member::{Device, Member};
 use crate::effect::{Answer, Refusal};
 use crate::fault;
 use crate::input::{Input, MembershipEvent, Origin};
