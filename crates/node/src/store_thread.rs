@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use domain::Ticket;
 use fabric::{Outbox, Port};
 use model::{PartitionId, Span, Wall};
-use store::{Engine, Reply, Request};
+use store::{Engine, Fatal, Reply, Request};
 
 use crate::clock::Clock;
 use crate::gauges::StoreGauges;
@@ -18,6 +18,8 @@ use crate::parcel::Parcel;
 const BLOCKS_MAX: usize = 16;
 /// How often old client ids are looked for.
 const FORGET_EVERY: Duration = Duration::from_secs(60);
+/// Without a request for so long after a commit, the engine may rest.
+const REST_AFTER: Duration = Duration::from_millis(100);
 /// Answers in one block.
 const ITEMS_PER_BLOCK: usize = 1_024;
 
@@ -51,6 +53,7 @@ impl StoreThread {
         let mut replies: Vec<Reply> = Vec::new();
         let mut outbox = Outbox::new(self.port.ports(), ITEMS_PER_BLOCK);
         let mut forget_at = Instant::now() + FORGET_EVERY;
+        let mut rest_at = None;
         loop {
             let stopping = self.stop.load(Ordering::Acquire);
             self.gather(&mut requests, &mut addresses, &mut outbox);
@@ -64,13 +67,18 @@ impl StoreThread {
                     std::thread::sleep(Duration::from_micros(50));
                 } else if stopping {
                     return;
+                } else if rest_at.is_some_and(|rest_at| rest_at <= Instant::now()) {
+                    rest_at = None;
+                    self.engine.rest().unwrap_or_else(|fatal| stop(&fatal));
                 } else if self.port.prepare_sleep() {
-                    std::thread::park_timeout(forget_at.saturating_duration_since(Instant::now()));
+                    let next = rest_at.map_or(forget_at, |rest_at: Instant| rest_at.min(forget_at));
+                    std::thread::park_timeout(next.saturating_duration_since(Instant::now()));
                     self.port.awake();
                 }
                 continue;
             }
             self.commit(&requests, &mut replies);
+            rest_at = requests.iter().any(Request::writes).then(|| Instant::now() + REST_AFTER).or(rest_at);
             requests.clear();
             // A reply beyond the addresses belongs to the housekeeping.
             for (Address { shard, partition, ticket }, reply) in addresses.drain(..).zip(replies.drain(..)) {
@@ -108,11 +116,8 @@ impl StoreThread {
         let began = Instant::now();
         self.gauges.queued.store(requests.len() as u64, Ordering::Relaxed);
         replies.clear();
-        if let Err(fatal) = self.engine.commit(requests, replies) {
-            // Nothing of the batch was promised to anybody. Going on could acknowledge what the disk has lost.
-            tracing::error!(error = %chain(&fatal), "the store failed; stopping so that nothing is acknowledged that could be lost. Start again to recover");
-            std::process::exit(EXIT_STORE_FAILED);
-        }
+        // Nothing of the batch was promised to anybody.
+        self.engine.commit(requests, replies).unwrap_or_else(|fatal| stop(&fatal));
         assert_eq!(replies.len(), requests.len(), "an engine answers every request of a batch");
         self.note_read_only(requests, replies);
         self.gauges.batch(requests.len(), began.elapsed().as_micros() as u64);
@@ -131,6 +136,12 @@ impl StoreThread {
             }
         }
     }
+}
+
+/// Ends the process: going on could acknowledge what the disk has lost.
+fn stop(fatal: &Fatal) -> ! {
+    tracing::error!(error = %chain(fatal), "the store failed; stopping so that nothing is acknowledged that could be lost. Start again to recover");
+    std::process::exit(EXIT_STORE_FAILED);
 }
 
 /// An error with what caused it.

@@ -156,7 +156,7 @@ pub(crate) fn system_error(trouble: Trouble, connection: &Connection) -> Trouble
         Trouble::Sqlite(error, _) => {
             Trouble::Sqlite(error, unsafe { ffi::sqlite3_system_errno(connection.handle()) })
         }
-        damaged @ Trouble::Damaged(_) => damaged,
+        other @ (Trouble::Damaged(_) | Trouble::Sync(..)) => other,
     }
 }
 

@@ -20,6 +20,13 @@ pub(crate) fn unfinished_database(directory: &Path) -> PathBuf {
     directory.join("throng.db.new")
 }
 
+/// A file that belongs to a database file, as SQLite names those of its own.
+pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
 /// Makes the directory if it is not there, for its owner only, and durable.
 pub(crate) fn create(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {

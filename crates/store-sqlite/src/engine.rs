@@ -16,6 +16,7 @@ use crate::checkpoint::{Checkpoints, system_error};
 use crate::directory::{self, Lock};
 use crate::execute::Tables;
 use crate::gauges::Gauges;
+use crate::mark;
 use crate::open::{self, OpenError};
 use crate::schema::{self, PAGE_BYTES};
 use crate::statements::Prepared;
@@ -266,6 +267,13 @@ impl Engine for SqliteStore {
         self.carry_out(batch, replies).map_err(|trouble| self.fail(trouble))?;
         self.state = State::Between;
         Ok(())
+    }
+
+    fn rest(&mut self) -> Result<(), Fatal> {
+        mark::sync(&self.file).map_err(|error| {
+            let trouble = Trouble::Sync(mark::path(&self.file), error);
+            self.fail(trouble)
+        })
     }
 
     fn devices(&mut self, each: &mut dyn FnMut(DeviceKey, u32)) -> Result<(), Fatal> {

@@ -13,6 +13,7 @@ mod execute;
 mod gauges;
 mod log_buffer;
 mod log_check;
+mod mark;
 mod moves;
 mod open;
 mod page_cache;

@@ -3,12 +3,17 @@
 //! SQLite takes a log up to the first frame whose checksum does not hold, and takes what follows for the end of an interrupted write. After a power
 //! loss it is that. But a frame that was damaged later, in the middle, would silently undo every commit from there on (S2). The
 //! two are told apart by what follows: a commit is synced before the next one is begun, so frames of later commits after a
-//! broken frame mean that the broken one had been whole.
+//! broken frame mean that the broken one had been whole. After the last commit nothing follows, so whoever wrote it has marked
+//! how far the log is known to be durable.
 //!
-//! Owns reading the log's format (<https://www.sqlite.org/fileformat2.html>, section 4); deliberately changes nothing. What it
-//! cannot tell is damage in the last two commits.
+//! Owns reading the log's format (<https://www.sqlite.org/fileformat2.html>, section 4); deliberately changes nothing.
 
 use std::io::{self, BufReader, Read};
+
+use crate::mark::Durable;
+
+/// Bytes before the first frame.
+const HEADER_BYTES: usize = 32;
 
 /// What a log holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,6 +22,8 @@ pub(crate) struct Found {
     pub whole: u64,
     /// Ends of commits among the frames after the first that does not.
     pub commits_after: u64,
+    /// Whether the frame that was marked as durable is not among those that hold.
+    pub marked_is_missing: bool,
 }
 
 impl Found {
@@ -25,15 +32,15 @@ impl Found {
     /// One commit may be an interrupted write whose pieces reached the disk out of order; a second one began after the first
     /// was synced. Frames that a full disk made SQLite give up hold no commit.
     pub(crate) fn is_damaged(&self) -> bool {
-        self.commits_after >= 2
+        self.marked_is_missing || self.commits_after >= 2
     }
 }
 
-/// Reads a whole log.
-pub(crate) fn look(log: impl Read) -> io::Result<Found> {
+/// Reads a whole log, of which so much is marked.
+pub(crate) fn look(log: impl Read, marked: Option<Durable>) -> io::Result<Found> {
     let mut log = BufReader::with_capacity(1 << 20, log);
-    let mut found = Found::default();
-    let mut header = [0_u8; 32];
+    let mut found = Found { marked_is_missing: marked.is_some(), ..Found::default() };
+    let mut header = [0_u8; HEADER_BYTES];
     if !fill(&mut log, &mut header)? {
         return Ok(found);
     }
@@ -42,14 +49,24 @@ pub(crate) fn look(log: impl Read) -> io::Result<Found> {
     if !page_bytes.is_power_of_two() || !(512..=65_536).contains(&page_bytes) {
         return Ok(found);
     }
-    let mut frame = vec![0; 24 + page_bytes];
+    let salts: [u8; 8] = header[16..24].try_into().expect("eight bytes");
+    // A mark is taken back before another log is begun. If this is another one all the same, some other program has begun it.
+    let marked = marked.filter(|marked| marked.salts == salts);
+    found.marked_is_missing = marked.is_some();
+    let (mut frame, mut at) = (vec![0; 24 + page_bytes], HEADER_BYTES as u64);
     let mut broken = false;
     while fill(&mut log, &mut frame)? {
-        // Frames of earlier rounds through the file bear other salts.
-        let ours = frame[8..16] == header[16..24];
+        // Frames of earlier rounds through the file bear other salts: one word is counted up, the other is random. Who differs in one
+        // byte only is of this round and has been damaged there.
+        let strange = frame[8..16].iter().zip(salts).filter(|(byte, salt)| *byte != salt).count();
+        let ours = strange <= 1;
         if !broken {
-            broken = !ours || !sum.next(&frame);
+            broken = strange > 0 || !sum.next(&frame);
         }
+        if !broken && marked.is_some_and(|marked| marked.at == at) {
+            found.marked_is_missing = false;
+        }
+        at += frame.len() as u64;
         match (broken, ours && word(&frame, 4) != 0) {
             (false, _) => found.whole += 1,
             (true, true) => found.commits_after += 1,
@@ -135,14 +152,14 @@ mod tests {
     }
 
     fn found(log: &[u8]) -> Found {
-        look(log).expect("memory can be read")
+        look(log, None).expect("memory can be read")
     }
 
     #[test]
     fn a_log_of_sqlite_is_whole() {
         let (log, frames) = log(5);
         assert!(frames >= 5);
-        assert_eq!(found(&log), Found { whole: frames, commits_after: 0 });
+        assert_eq!(found(&log), Found { whole: frames, ..Found::default() });
         assert_eq!(found(&[]), Found::default());
     }
 
@@ -165,5 +182,45 @@ mod tests {
             assert_eq!(found.whole, frame);
             assert_eq!(found.is_damaged(), frame <= frames - 2, "frame {frame} of {frames}");
         }
+    }
+
+    #[test]
+    fn a_salt_changed_is_damage_too() {
+        let (log, frames) = log(6);
+        let last_but_one = 32 + (frames as usize - 2) * (4096 + 24);
+        for at in last_but_one + 8..last_but_one + 16 {
+            let mut log = log.clone();
+            log[at] ^= 1;
+            assert_eq!(found(&log).whole, frames - 2);
+            assert!(found(&log).is_damaged(), "byte {}", at - last_but_one);
+        }
+    }
+
+    #[test]
+    fn with_a_mark_every_byte_changed_before_it_is_damage() {
+        let (log, frames) = log(6);
+        let place = |frame: u64| 32 + frame * (4096 + 24);
+        let salts: [u8; 8] = log[16..24].try_into().expect("eight bytes");
+        let is_damaged =
+            |log: &[u8], marked: Durable| look(log, Some(marked)).expect("memory can be read").is_damaged();
+        let last = Durable { salts, at: place(frames - 1) };
+        assert!(!is_damaged(&log, last));
+        // The header, but for the version, which SQLite looks at by itself; and frames, their last bytes included.
+        let bytes = (0..32).chain((32..log.len()).step_by(37)).chain(log.len() - 30..log.len());
+        for at in bytes.filter(|at| !(4..8).contains(at)) {
+            let mut log = log.clone();
+            log[at] ^= 0x20;
+            assert!(is_damaged(&log, last), "byte {at}");
+        }
+        for length in (0..log.len()).step_by(101) {
+            assert!(is_damaged(&log[..length], last), "cut to {length}");
+        }
+        // What comes after the mark may be an interrupted write.
+        let older = Durable { at: place(frames - 2), ..last };
+        let mut torn = log.clone();
+        torn[place(frames - 1) as usize + 2_000] ^= 1;
+        assert!(is_damaged(&torn, last) && !is_damaged(&torn, older));
+        // The mark of another log says nothing about this one.
+        assert!(!is_damaged(&torn, Durable { salts: [7; 8], ..last }));
     }
 }

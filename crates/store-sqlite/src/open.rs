@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags, ffi};
 
 use crate::directory::{self, Lock, LockError};
 use crate::trouble::Trouble;
-use crate::{log_check, schema, vfs};
+use crate::{log_check, mark, schema, vfs};
 
 /// Why a data directory cannot be used.
 #[derive(Debug)]
@@ -158,24 +158,32 @@ pub(crate) fn create(directory: &Path, version: u32) -> Result<(), OpenError> {
     directory::sync(directory).map_err(io_error)
 }
 
-/// Refuses a database whose write-ahead log is broken in the middle: SQLite would take it up to there and forget the rest.
+/// Refuses a database whose write-ahead log does not reach as far as it did: SQLite would take it up to where it is broken and forget the
+/// rest.
 pub(crate) fn look_at_log(file: &Path) -> Result<(), OpenError> {
-    let mut log = file.as_os_str().to_owned();
-    log.push("-wal");
-    let found = match File::open(Path::new(&log)).and_then(log_check::look) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return look_at_length(file),
-        Err(error) => {
-            return Err(OpenError::Database { file: PathBuf::from(log), source: Box::new(error) });
-        }
-        Ok(found) => found,
+    let log = directory::beside(file, "-wal");
+    let refused = |file, source| OpenError::Database { file, source: Box::new(source) };
+    let marked = mark::read(file).map_err(|error| refused(mark::path(file), error))?;
+    let found = match File::open(&log).and_then(|log| log_check::look(log, marked)) {
+        // No log is an empty one.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => log_check::look(io::empty(), marked),
+        looked => looked,
     };
+    let found = found.map_err(|error| refused(log.clone(), error))?;
     if found.is_damaged() {
-        let what = format!(
-            "frame {} of the write-ahead log does not hold, and {} commits follow it",
-            found.whole + 1,
-            found.commits_after
-        );
-        return Err(OpenError::trouble(Path::new(&log), Trouble::damaged(what)));
+        let (broken, after) = (found.whole + 1, found.commits_after);
+        let what = match marked.filter(|_| found.marked_is_missing) {
+            Some(marked) => format!(
+                "frame {broken} of the write-ahead log does not hold or is missing, and {} says that the log was durable up \
+                 to byte {}",
+                mark::path(file).display(),
+                marked.at
+            ),
+            None => {
+                format!("frame {broken} of the write-ahead log does not hold, and {after} commits follow it")
+            }
+        };
+        return Err(OpenError::trouble(&log, Trouble::damaged(what)));
     }
     if found.whole == 0 { look_at_length(file) } else { Ok(()) }
 }

@@ -2,7 +2,8 @@
 //!
 //! Owns the line between what passes by itself (no room on the disk) and what ends the process (everything else the disk can do).
 
-use std::fmt;
+use std::path::PathBuf;
+use std::{fmt, io};
 
 use rusqlite::{Error, ffi};
 use store::Fatal;
@@ -14,6 +15,8 @@ pub(crate) enum Trouble {
     Sqlite(Error, i32),
     /// The rows say what they cannot say.
     Damaged(String),
+    /// A file of ours beside the database could not be synced.
+    Sync(PathBuf, io::Error),
 }
 
 impl From<Error> for Trouble {
@@ -57,7 +60,7 @@ impl Trouble {
                 failure.extended_code == ffi::SQLITE_IOERR_DATA
                     || matches!(failure.extended_code & 0xff, ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB)
             }
-            Trouble::Sqlite(..) => false,
+            Trouble::Sqlite(..) | Trouble::Sync(..) => false,
         }
     }
 }
@@ -75,6 +78,7 @@ impl fmt::Display for Trouble {
             {
                 f.write_str("the database is damaged: the checksum of a page does not match its content")
             }
+            Trouble::Sync(file, _) => write!(f, "{} cannot be synced", file.display()),
             Trouble::Sqlite(_, 0) => f.write_str("SQLite failed"),
             Trouble::Sqlite(_, system) => {
                 write!(f, "SQLite failed ({})", std::io::Error::from_raw_os_error(*system))
@@ -87,6 +91,7 @@ impl std::error::Error for Trouble {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Trouble::Sqlite(error, _) => Some(error),
+            Trouble::Sync(_, error) => Some(error),
             Trouble::Damaged(_) => None,
         }
     }

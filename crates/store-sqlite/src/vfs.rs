@@ -4,7 +4,7 @@
 //! bit that flips inside a payload would be delivered as it is. So pages are sealed on their way into the file and compared on their
 //! way out, and a difference is an I/O error (`SQLITE_IOERR_DATA`, as in SQLite's own `cksumvfs` extension, which this follows in
 //! shape). Files mapped into memory are not offered, as they would pass this by. And it gathers the writes into the
-//! write-ahead log, see [`LogBuffer`]. Everything else goes straight to the system's layer.
+//! write-ahead log, see [`LogBuffer`], and marks how far that is durable, see [`Mark`]. Everything else goes straight to the system's layer.
 //!
 //! Deliberately knows nothing of what is in a page.
 
@@ -18,6 +18,7 @@ use rusqlite::ffi;
 
 use crate::checksum;
 use crate::log_buffer::LogBuffer;
+use crate::mark::{self, Durable, Mark};
 use crate::page_cache;
 use crate::schema::{self, PAGE_BYTES};
 
@@ -42,6 +43,9 @@ struct Log {
     /// locks are on this file that closing it could lose. None until SQLite's first sync, which makes the file's name durable.
     again: Option<fs::File>,
     path: PathBuf,
+    mark: Mark,
+    /// The last frame of the commit that was written and not yet synced.
+    written: Option<Durable>,
 }
 
 /// Room for [`File`] that keeps the record behind it aligned.
@@ -130,14 +134,51 @@ unsafe extern "C" fn open(
 impl Log {
     unsafe fn new(name: ffi::sqlite3_filename) -> Log {
         // SAFETY: SQLite names the files it keeps with a C string.
-        let name = unsafe { CStr::from_ptr(name) };
+        let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+        let database = name.strip_suffix(b"-wal").expect("SQLite calls its logs so");
         Log {
             buffer: LogBuffer::default(),
             again: None,
-            path: PathBuf::from(OsStr::from_bytes(name.to_bytes())),
+            path: PathBuf::from(OsStr::from_bytes(name)),
+            mark: Mark::new(PathBuf::from(OsStr::from_bytes(database))),
+            written: None,
+        }
+    }
+
+    /// Looks at what is being written into the log (<https://www.sqlite.org/fileformat2.html>, section 4): its header, then for
+    /// each page a header of 24 bytes and the page.
+    fn note(&mut self, bytes: &[u8], offset: ffi::sqlite3_int64) -> Result<(), c_int> {
+        if offset == 0 {
+            return self.give_up();
+        }
+        if let Ok(header) = <&[u8; FRAME_HEADER_BYTES]>::try_from(bytes) {
+            let ends_commit = header[4..8] != [0; 4];
+            let salts = header[8..16].try_into().expect("eight bytes");
+            self.written = ends_commit.then_some(Durable { salts, at: offset as u64 });
+        }
+        Ok(())
+    }
+
+    /// Comes before the log is begun anew or cut off.
+    fn give_up(&mut self) -> Result<(), c_int> {
+        self.written = None;
+        self.mark.take_back().map_err(|error| match mark::is_no_room(&error) {
+            true => ffi::SQLITE_FULL,
+            false => ffi::SQLITE_IOERR_WRITE,
+        })
+    }
+
+    /// Comes after a sync: what was written is durable.
+    fn synced(&mut self) -> Result<(), c_int> {
+        match self.written.take() {
+            Some(durable) => self.mark.advance(durable).map_err(|_| ffi::SQLITE_IOERR_FSYNC),
+            None => Ok(()),
         }
     }
 }
+
+/// Bytes before each page in a log.
+const FRAME_HEADER_BYTES: usize = 24;
 
 /// The page size of a database file as its header says, or ours when the file is empty. Refuses what is not ours, before the missing
 /// checksums of somebody else's database are taken for damage. It is done here because elsewhere it would take another descriptor, and
@@ -218,7 +259,13 @@ unsafe fn flush(file: *mut ffi::sqlite3_file) -> Result<(), c_int> {
     // SAFETY: `open` made it a `File`, and its buffer lives until `close`; SQLite uses a file from one thread at a time.
     unsafe {
         match (*file.cast::<File>()).log.as_mut() {
-            Some(log) => log.buffer.flush(|bytes, offset| write_through(file, bytes, offset)),
+            Some(log) => {
+                let flushed = log.buffer.flush(|bytes, offset| write_through(file, bytes, offset));
+                if flushed.is_err() {
+                    log.written = None;
+                }
+                flushed
+            }
             None => Ok(()),
         }
     }
@@ -262,7 +309,13 @@ unsafe extern "C" fn write(
         }
         let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), length as usize);
         match (*file.cast::<File>()).log.as_mut() {
-            Some(log) => log.buffer.put(bytes, offset, |bytes, offset| write_through(file, bytes, offset)),
+            Some(log) => log.note(bytes, offset).and_then(|()| {
+                let put = log.buffer.put(bytes, offset, |bytes, offset| write_through(file, bytes, offset));
+                if put.is_err() {
+                    log.written = None;
+                }
+                put
+            }),
             None => write_through(file, bytes, offset),
         }
     };
@@ -279,19 +332,48 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
         if faults::sync_fails() {
             return ffi::SQLITE_IOERR_FSYNC;
         }
-        let log = (*file.cast::<File>()).log.as_mut();
-        if let Some(Log { again: Some(again), .. }) = &log {
-            return match rustix::fs::fdatasync(again) {
-                Ok(()) => ffi::SQLITE_OK,
-                Err(_) => ffi::SQLITE_IOERR_FSYNC,
-            };
-        }
-        let real = real(file);
-        let code = ((*(*real).pMethods).xSync.expect("every file can be synced"))(real, flags);
-        if let (ffi::SQLITE_OK, Some(log)) = (code, log) {
+        let code = match (*file.cast::<File>()).log.as_mut() {
+            None => sync_as_system(file, flags),
+            Some(log) => sync_log(file, flags, log),
+        };
+        code.err().unwrap_or(ffi::SQLITE_OK)
+    }
+}
+
+/// Syncs a log, then marks how far it is durable.
+unsafe fn sync_log(file: *mut ffi::sqlite3_file, flags: c_int, log: &mut Log) -> Result<(), c_int> {
+    match &log.again {
+        Some(again) => again.sync_data().map_err(|_| ffi::SQLITE_IOERR_FSYNC)?,
+        None => {
+            // SAFETY: passed on as it came.
+            unsafe { sync_as_system(file, flags)? };
             log.again = fs::OpenOptions::new().write(true).open(&log.path).ok();
         }
-        code
+    }
+    log.synced()
+}
+
+/// Syncs as the system's layer does; but a sync that a signal interrupted has neither succeeded nor failed, and is made again.
+unsafe fn sync_as_system(file: *mut ffi::sqlite3_file, flags: c_int) -> Result<(), c_int> {
+    // SAFETY: passed on as it came; the system's layer writes a number where it is told to.
+    unsafe {
+        let real = real(file);
+        let methods = &*(*real).pMethods;
+        loop {
+            let code = (methods.xSync.expect("every file can be synced"))(real, flags);
+            let mut system: c_int = 0;
+            if code == ffi::SQLITE_OK {
+                return Ok(());
+            }
+            (methods.xFileControl.expect("the unix layer has it"))(
+                real,
+                ffi::SQLITE_FCNTL_LAST_ERRNO,
+                (&raw mut system).cast(),
+            );
+            if code != ffi::SQLITE_IOERR_FSYNC || system != rustix::io::Errno::INTR.raw_os_error() {
+                return Err(code);
+            }
+        }
     }
 }
 
@@ -306,6 +388,18 @@ unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
         }
         let real = real(file);
         ((*(*real).pMethods).xClose.expect("every file can be closed"))(real)
+    }
+}
+
+unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: ffi::sqlite3_int64) -> c_int {
+    // SAFETY: `open` made it a `File`; passed on as it came.
+    unsafe {
+        if let Some(log) = (*file.cast::<File>()).log.as_mut()
+            && let Err(code) = log.give_up()
+        {
+            return code;
+        }
+        cut(file, size)
     }
 }
 
@@ -344,7 +438,7 @@ macro_rules! pass_on {
     };
 }
 
-pass_on!(flushed truncate, xTruncate, (size: ffi::sqlite3_int64) -> c_int);
+pass_on!(flushed cut, xTruncate, (size: ffi::sqlite3_int64) -> c_int);
 pass_on!(flushed file_size, xFileSize, (size: *mut ffi::sqlite3_int64) -> c_int);
 pass_on!(lock, xLock, (level: c_int) -> c_int);
 pass_on!(unlock, xUnlock, (level: c_int) -> c_int);

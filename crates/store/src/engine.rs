@@ -32,6 +32,11 @@ pub trait Engine: Send {
     /// state before the batch. One bad request never harms another.
     fn commit(&mut self, batch: &[Request], replies: &mut Vec<Reply>) -> Result<(), Fatal>;
 
+    /// Called when nothing has been asked for a moment after a commit: time for what need not hold anybody up.
+    fn rest(&mut self) -> Result<(), Fatal> {
+        Ok(())
+    }
+
     /// Names every known device with the number of conversations it is marked pending in. Called once, at start, after
     /// marks of devices that are not behind have been taken away.
     fn devices(&mut self, each: &mut dyn FnMut(DeviceKey, u32)) -> Result<(), Fatal>;

@@ -1,11 +1,13 @@
 //! Damage is noticed, never skipped (S2).
 
+use std::error::Error;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::Entry;
 use store::{Engine, Request};
 use store_sqlite::{OpenError, Options, SqliteStore, check};
+use tempfile::TempDir;
 
 use crate::durability::crash;
 use crate::traffic::{begin, commit, conversation, log, message, open};
@@ -133,24 +135,127 @@ fn a_log_broken_in_the_middle_is_refused_and_not_taken_for_its_end() {
     assert_eq!(log(&mut open(&left), conversation(1)).len(), 21);
 }
 
+/// A store with five messages, and what it would leave: killed now, or with the power cut before the mark of the last
+/// commit had reached the disk.
+struct Cut {
+    killed: PathBuf,
+    power_cut: PathBuf,
+    /// Bytes of the log before the last commit.
+    before_last: usize,
+    _above: TempDir,
+}
+
+impl Cut {
+    fn new() -> Cut {
+        let above = tempfile::tempdir().expect("a temporary directory");
+        let served = above.path().join("served");
+        let (killed, power_cut) = (above.path().join("killed"), above.path().join("power cut"));
+        let mut store = open(&served);
+        begin(&mut store, 1);
+        for number in 0..4 {
+            commit(&mut store, &[message(conversation(1), number, 100)]);
+        }
+        let before_last = fs::metadata(served.join(WAL)).expect("a log").len() as usize;
+        let mark = fs::read(served.join(MARK)).expect("a mark");
+        commit(&mut store, &[message(conversation(1), 4, 100)]);
+        crash(&served, &killed);
+        crash(&served, &power_cut);
+        assert!(fs::read(power_cut.join(MARK)).expect("a mark") != mark, "every commit is marked");
+        fs::write(power_cut.join(MARK), mark).expect("a file");
+        Cut { killed, power_cut, before_last, _above: above }
+    }
+}
+
+const WAL: &str = "throng.db-wal";
+const MARK: &str = "throng.db-mark";
+
 #[test]
 fn an_interrupted_last_write_is_no_damage() {
+    for missing in [1, 100, 4_100] {
+        let cut = Cut::new();
+        let bytes = fs::read(cut.power_cut.join(WAL)).expect("a log");
+        let length = cut.before_last.max(bytes.len() - missing);
+        fs::write(cut.power_cut.join(WAL), &bytes[..length]).expect("a log");
+        assert!(check(&cut.power_cut).expect("it can be checked").is_sound());
+        let mut again = open(&cut.power_cut);
+        assert_eq!(log(&mut again, conversation(1)).len(), 5);
+        assert_eq!(
+            commit(&mut again as &mut dyn Engine, &[message(conversation(1), 4, 100)]),
+            [store::Reply::Appended { seq: model::Seq(6) }]
+        );
+    }
+}
+
+#[test]
+fn the_last_commit_of_a_killed_process_does_not_vanish() {
+    let cut = Cut::new();
+    let (killed, before_last) = (&cut.killed, cut.before_last);
+    let bytes = fs::read(killed.join(WAL)).expect("a log");
+    let refused = |what: &str| {
+        match SqliteStore::open(killed, &Options::default()) {
+            Err(error @ OpenError::Damaged { .. }) => {
+                let said = error.source().expect("it says how it showed").to_string();
+                assert!(said.contains("throng.db-mark says that the log was durable"), "{what}: {said}");
+            }
+            other => panic!("{what}: {:?}", other.err()),
+        }
+        assert!(!check(killed).expect("it can be checked").is_sound(), "{what}");
+    };
+    for at in (0..32).chain((before_last..bytes.len()).step_by(97)).chain([bytes.len() - 1]) {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 0x04;
+        fs::write(killed.join(WAL), bytes).expect("a log");
+        refused(&format!("byte {at}"));
+    }
+    for length in [0, 20, before_last, bytes.len() - 1] {
+        fs::write(killed.join(WAL), &bytes[..length]).expect("a log");
+        refused(&format!("cut to {length}"));
+    }
+    fs::remove_file(killed.join(WAL)).expect("a file");
+    refused("removed");
+    // Made whole again, it is all there.
+    fs::write(killed.join(WAL), bytes).expect("a log");
+    assert_eq!(log(&mut open(killed), conversation(1)).len(), 6);
+}
+
+/// What `docs/decisions/the-end-of-the-log.md` says cannot be told: it is the only commit for which that holds.
+#[test]
+fn after_a_power_cut_damage_in_the_very_last_commit_is_taken_for_an_interrupted_write() {
+    let cut = Cut::new();
+    let (power_cut, before_last) = (&cut.power_cut, cut.before_last);
+    let bytes = fs::read(power_cut.join(WAL)).expect("a log");
+    let mut last = bytes.clone();
+    last[before_last + 1_000] ^= 1;
+    fs::write(power_cut.join(WAL), &last).expect("a log");
+    assert!(check(power_cut).expect("it can be checked").is_sound());
+    // The commit before it is what the mark reached.
+    let mut before = bytes.clone();
+    before[before_last - 1_000] ^= 1;
+    fs::write(power_cut.join(WAL), &before).expect("a log");
+    assert!(!check(power_cut).expect("it can be checked").is_sound());
+    fs::write(power_cut.join(WAL), &last).expect("a log");
+    assert_eq!(log(&mut open(power_cut), conversation(1)).len(), 5);
+}
+
+#[test]
+fn a_log_that_was_begun_anew_is_not_measured_by_the_mark_of_the_one_before() {
     let above = tempfile::tempdir().expect("a temporary directory");
     let (served, left) = (above.path().join("served"), above.path().join("left"));
-    let mut store = open(&served);
+    let options = Options { checkpoint_bytes: 64 << 10, ..Options::default() };
+    let mut store = SqliteStore::open(&served, &options).expect("an open store");
     begin(&mut store, 1);
-    for number in 0..5 {
-        commit(&mut store, &[message(conversation(1), number, 100)]);
+    let (mut began_anew, mut length) = (0, 0);
+    for number in 0..60 {
+        commit(&mut store, &[message(conversation(1), number, 3_000)]);
+        let now = store.gauges().read().log_pages;
+        began_anew += u32::from(now < length);
+        length = now;
+        let _ = fs::remove_dir_all(&left);
+        crash(&served, &left);
+        assert_eq!(log(&mut open(&left), conversation(1)).len() as u32, number + 2);
+        // Stopped as it should be, it leaves nothing that could be missing.
+        let _ = fs::remove_file(left.join(WAL));
+        assert_eq!(log(&mut open(&left), conversation(1)).len() as u32, number + 2);
     }
-    crash(&served, &left);
-    let wal = left.join("throng.db-wal");
-    let bytes = fs::read(&wal).expect("a log");
-    fs::write(&wal, &bytes[..bytes.len() - 100]).expect("a log");
-    let mut again = open(&left);
-    assert_eq!(log(&mut again, conversation(1)).len(), 5);
-    assert!(check(&left).expect("it can be checked").is_sound());
-    assert_eq!(
-        commit(&mut again as &mut dyn Engine, &[message(conversation(1), 4, 100)]),
-        [store::Reply::Appended { seq: model::Seq(6) }]
-    );
+    assert!(began_anew >= 2, "{began_anew}");
 }

@@ -15,8 +15,11 @@ use crate::traffic::{begin, commit, conversation, log, message, open};
 /// Copies what a killed process would leave on the disk.
 pub fn crash(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory");
-    for name in ["throng.db", "throng.db-wal"] {
-        fs::copy(from.join(name), to.join(name)).expect("a copy");
+    for name in ["throng.db", "throng.db-wal", "throng.db-mark"] {
+        // There is no mark before the first write.
+        if from.join(name).exists() {
+            fs::copy(from.join(name), to.join(name)).expect("a copy");
+        }
     }
 }
 
