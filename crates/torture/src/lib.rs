@@ -6,6 +6,7 @@
 
 pub mod chance;
 pub mod client;
+pub mod faults;
 pub mod kill;
 pub mod proxy;
 pub mod run;

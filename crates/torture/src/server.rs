@@ -85,9 +85,20 @@ impl<'a> Start<'a> {
 
     /// Starts it and waits until it is ready.
     pub fn start(&self) -> Server {
+        self.try_start().unwrap_or_else(|(status, said)| panic!("the server ended with {status}: {said}"))
+    }
+
+    /// Starts it and waits until it is ready, or has ended: then how, and what it said.
+    ///
+    /// # Errors
+    /// When it ends instead of serving.
+    pub fn try_start(&self) -> Result<Server, (ExitStatus, String)> {
+        let said_before = fs::metadata(self.place.path("log")).map_or(0, |log| log.len() as usize);
         let mut server = self.spawn();
-        server.await_ready();
-        server
+        match server.await_ready() {
+            None => Ok(server),
+            Some(status) => Err((status, server.log().split_off(said_before))),
+        }
     }
 
     /// Starts it and waits for nothing.
@@ -102,14 +113,15 @@ impl<'a> Start<'a> {
 }
 
 impl Server {
-    fn await_ready(&mut self) {
+    /// Waits until it is ready, or has ended: then how.
+    fn await_ready(&mut self) -> Option<ExitStatus> {
         let end = Instant::now() + Duration::from_secs(30);
         while Instant::now() < end {
             if let Some(status) = self.child.try_wait().expect("a child of ours") {
-                panic!("the server ended at its start with {status}: {}", self.log());
+                return Some(status);
             }
-            if self.is_ready() {
-                return;
+            if self.serves() {
+                return None;
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -119,6 +131,12 @@ impl Server {
     /// Whether it says so.
     pub fn is_ready(&self) -> bool {
         self.try_http("GET", "/readyz", None, "").is_ok_and(|(status, _)| status == 200)
+    }
+
+    /// Whether its shards turn; one whose disk takes no writes serves all the same.
+    fn serves(&self) -> bool {
+        let ready = self.try_http("GET", "/readyz", None, "");
+        ready.is_ok_and(|(_, body)| body.contains(r#""shards_turning":true"#))
     }
 
     /// Its process.
@@ -175,7 +193,11 @@ impl Server {
         self.try_http(method, path, token, body).expect("an answer")
     }
 
-    fn try_http(
+    /// The same, when there may be no answer.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn try_http(
         &self,
         method: &str,
         path: &str,

@@ -3,6 +3,7 @@
 mod configuration;
 mod database;
 mod ending;
+mod faults_disk;
 mod keys;
 mod network;
 mod operating;
@@ -10,4 +11,4 @@ mod refusing;
 mod serving;
 mod usage;
 
-use torture::{chance, client, kill, proxy, run, server, traffic};
+use torture::{chance, client, faults, kill, proxy, run, server, traffic};
