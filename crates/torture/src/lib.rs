@@ -9,6 +9,7 @@ pub mod client;
 pub mod faults;
 pub mod kill;
 pub mod proxy;
+pub mod restart;
 pub mod run;
 pub mod server;
 pub mod traffic;

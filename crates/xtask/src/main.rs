@@ -1,4 +1,4 @@
-//! The repository's own commands: `cargo xtask test | layers | tidy | sim | bench`.
+//! The repository's own commands: `cargo xtask test | layers | tidy | sim | torture | bench`.
 //!
 //! Owns what the repository demands of itself and how that is run. Uses the standard library alone, because it is
 //! compiled before everything else; deliberately knows nothing of the server's code but its files and its programs.
@@ -15,6 +15,7 @@ mod repository;
 mod sim;
 mod test;
 mod tidy;
+mod torture;
 
 use std::process::{Command, ExitCode};
 
@@ -31,6 +32,7 @@ Commands:
   layers    Check which crate may use which, and that the pure ones know no clock, thread, socket, file or lock
   tidy      Check rules about files: module heads, names, lengths, links, leftovers
   sim       Run the simulator: many seeds, or one seed again
+  torture   Kill, soak or restart the real binary under load, for as long as you like
   bench     Run a benchmark and keep its result in bench/results/
 
 `cargo xtask COMMAND --help` says more about each.
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         "layers" => layers::main(&repository, arguments),
         "tidy" => tidy::main(&repository, arguments),
         "sim" => sim::main(&repository, arguments),
+        "torture" => torture::main(&repository, arguments),
         "bench" => bench::main(&repository, arguments),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

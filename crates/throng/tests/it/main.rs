@@ -8,6 +8,7 @@ mod keys;
 mod network;
 mod operating;
 mod refusing;
+mod restarting;
 mod serving;
 mod usage;
 
