@@ -12,4 +12,5 @@ pub mod proxy;
 pub mod restart;
 pub mod run;
 pub mod server;
+pub mod soak;
 pub mod traffic;

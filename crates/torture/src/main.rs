@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use torture::chance::{self, Chance};
-use torture::{kill, restart};
+use torture::{kill, restart, soak};
 
 /// What was wrong first. The others stop for that reason.
 static FIRST: Mutex<Option<String>> = Mutex::new(None);
@@ -43,7 +43,11 @@ fn prepare(name: &str, arguments: &[String]) -> Result<(u64, Run), String> {
             let clients = option(arguments, "--clients")?.unwrap_or(5_000);
             Box::new(move |chance| restart(clients, chance))
         }
-        _ => return Err("what to run? kill, restart".to_owned()),
+        "soak" => {
+            let minutes: u64 = option(arguments, "--minutes")?.unwrap_or(60);
+            Box::new(move |_| soak(minutes.max(1), seed))
+        }
+        _ => return Err("what to run? kill, soak or restart".to_owned()),
     };
     Ok((seed, run))
 }
@@ -116,5 +120,14 @@ fn restart(clients: usize, chance: Chance) -> String {
         report.started.as_secs_f64(),
         report.messages,
         report.repeated
+    )
+}
+
+fn soak(minutes: u64, seed: u64) -> String {
+    let report = soak::run(Duration::from_secs(60 * minutes), seed, |line| println!("{line}"));
+    format!(
+        "{minutes} minutes, {} kills and {} restarts, {} messages each once and in order to every device, {} sessions; {}; nothing \
+         grows beyond what is pending and remembered",
+        report.kills, report.restarts, report.messages, report.connections, report.network
     )
 }
