@@ -19,9 +19,11 @@ impl World {
     pub fn come_to_rest(&mut self) -> Checked {
         self.calm = true;
         self.trace.line(format_args!("{} from now on nothing goes wrong", self.now.mono.0));
-        self.disk.store.set_full(false);
+        self.disk.full = false;
         self.post.let_through();
-        if self.is_draining() {
+        let crowded = self.plan.connections_max < usize::MAX;
+        self.plan.connections_max = usize::MAX;
+        if crowded || self.is_draining() || self.disk.failed {
             self.crash()?;
         }
         self.clients.iter_mut().for_each(|client| client.calm_down());
@@ -130,6 +132,9 @@ impl World {
             }
             let partitions = (0..=self.plan.partitions)
                 .filter(|partition| owner_of(PartitionId(*partition), self.plan.shards).0 == number as u16);
+            if number >= usize::from(self.plan.shards) {
+                continue;
+            }
             let residents_max = partitions.count() * self.plan.residents_max;
             let residents = side.shard.counters().get(shard::Metric::Conversations);
             if residents > residents_max as u64 {

@@ -144,8 +144,8 @@ enum What {
     /// Up to here, and whether that was known to be acknowledged.
     Read(Seq, bool),
     Sync(Seq),
-    /// A `send` under a client id that is taken.
-    Reuse,
+    /// A `send` under a client id that is taken, unless it is forgotten.
+    Reuse(ClientId),
     /// A `recv` of what does not exist.
     Beyond,
 }

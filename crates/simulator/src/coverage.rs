@@ -27,11 +27,18 @@ counted! {
     Commits = "commits";
     Crashes = "crashes";
     Drains = "drains";
-    DiskFull = "batches on a full disk";
+    DiskFull = "requests on a full disk";
+    FullWrites = "writes for which there was no room, one at a time";
+    FailedSyncs = "syncs that failed and ended the process";
+    LostTails = "crashes that lost a batch that was not synced";
+    TornTails = "crashes that left a part of a batch";
+    Survivors = "crashes that left a batch of which nobody had been told";
+    InterruptedRecoveries = "recoveries that a crash interrupted";
     Connects = "sessions";
     ConnectsWithoutQuery = "sessions of known devices that asked the store nothing";
     HandedOver = "requests handed over to the HTTP side";
     Strangers = "strangers who spoke nonsense";
+    ConnectionsFull = "connections turned away because a shard had as many as it may have";
     HandshakesRefused = "upgrades refused";
     Takeovers = "takeovers";
     TakeoverWhileWaiting = "sessions that began while the device waited for its registration or list";
@@ -48,6 +55,8 @@ counted! {
     Resends = "messages sent again";
     Duplicates = "repeats recognised";
     ClientIdReused = "reused client ids refused";
+    Forgotten = "client ids forgotten";
+    TakenAgain = "forgotten client ids taken again";
     Pushes = "entries pushed";
     PushedAgain = "entries pushed again on a later connection";
     PushedOwn = "own messages pushed to the sending device";
@@ -60,7 +69,8 @@ counted! {
     Pages = "pages fetched for devices that are behind";
     PageEmpty = "pages that were empty";
     PageAfterRemoval = "pages fetched for a device that is no member any more";
-    WindowFull = "windows filled";
+    WindowFull = "windows filled with messages";
+    WindowBytesFull = "windows filled with bytes";
     BeyondHead = "recv beyond the head refused";
     NotMember = "strangers refused";
     Overloaded = "requests refused as overloaded";
@@ -108,6 +118,11 @@ impl Coverage {
     /// The count.
     pub fn get(&self, seen: Seen) -> u64 {
         self.0[seen as usize]
+    }
+
+    /// What never happened.
+    pub fn never(&self) -> Vec<&'static str> {
+        Seen::ALL.iter().filter(|seen| self.get(**seen) == 0).map(|seen| seen.text()).collect()
     }
 
     /// Adds those of another run.

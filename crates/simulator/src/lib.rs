@@ -14,6 +14,7 @@ mod words;
 mod coverage;
 mod plan;
 
+mod device;
 mod disk;
 mod post;
 mod tamper;
@@ -29,6 +30,7 @@ mod strangers;
 
 mod calm;
 mod route;
+mod storing;
 mod world;
 
 pub use coverage::{Coverage, Seen};
@@ -74,10 +76,7 @@ pub fn run(seed: u64, mistake: Mistake, listener: Option<Listener>) -> Outcome {
     be_quiet_about_faults();
     let mut random = Random::new(seed);
     let mut plan = Plan::draw(&mut random);
-    if mistake != Mistake::None {
-        // What stays within a shard cannot be tampered with.
-        plan.shards = plan.shards.max(2);
-    }
+    mistake.arrange(&mut plan);
     let mut trace = Trace::new(listener);
     trace.line(format_args!("seed {seed}: {plan:?}"));
     let steps = plan.steps;

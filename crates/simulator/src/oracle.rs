@@ -8,9 +8,9 @@ mod told;
 
 pub use told::sent_by;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::{ClientId, ConversationId, DeviceKey, Payload, Seq, ShardId, UserId};
+use model::{ClientId, ConversationId, DeviceKey, Payload, Seq, ShardId, UserId, Wall};
 use store::MemoryStore;
 
 use crate::names::Named;
@@ -33,7 +33,7 @@ impl Period {
 }
 
 /// A message a client has begun to send.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Sent {
     conversation: ConversationId,
     payload: Payload,
@@ -46,9 +46,14 @@ pub struct Oracle {
     devices: BTreeMap<(ConversationId, DeviceKey), Vec<Period>>,
     /// When each user was a member.
     members: BTreeMap<(ConversationId, UserId), Vec<Period>>,
-    sent: BTreeMap<(UserId, ClientId), Sent>,
-    /// Where each message is.
+    /// What was ever sent under each client id.
+    sent: BTreeMap<(UserId, ClientId), Vec<Sent>>,
+    /// Where each message is; the last place of one whose client id was forgotten in between.
     places: BTreeMap<(UserId, ClientId), (ConversationId, Seq)>,
+    /// Client ids of messages taken before this are forgotten.
+    forgotten_before: Wall,
+    /// Client ids that were taken again after they had been forgotten.
+    taken_again: BTreeSet<(UserId, ClientId)>,
     /// Sends that were answered with a place.
     confirmed: BTreeMap<(UserId, ClientId), (ConversationId, Seq)>,
     /// How far each device has asked its cursor to move, and how far that was answered.
@@ -67,7 +72,21 @@ pub struct Oracle {
 impl Oracle {
     /// A client begins to send a message.
     pub fn sending(&mut self, user: UserId, id: ClientId, conversation: ConversationId, payload: Payload) {
-        self.sent.entry((user, id)).or_insert(Sent { conversation, payload });
+        let sent = Sent { conversation, payload };
+        let all = self.sent.entry((user, id)).or_default();
+        if !all.contains(&sent) {
+            all.push(sent);
+        }
+    }
+
+    /// Client ids of messages taken before a time may be forgotten from now on.
+    pub fn forgetting(&mut self, before: Wall) {
+        self.forgotten_before = self.forgotten_before.max(before);
+    }
+
+    /// Whether a client id was taken a second time, as it may be once it was forgotten.
+    pub fn was_taken_again(&self, user: UserId, id: ClientId) -> bool {
+        self.taken_again.contains(&(user, id))
     }
 
     /// A device asks its cursor to move.

@@ -1,6 +1,7 @@
 //! What kind of run a seed makes: how large a world, and how much goes wrong in it.
 
 use model::Span;
+use model::limits::IDEMPOTENCY_WINDOW;
 
 use crate::random::Random;
 
@@ -25,6 +26,10 @@ pub struct Plan {
     pub drain: Option<u32>,
     /// From and to which step the disk is full.
     pub full: Option<(u32, u32)>,
+    /// The batches for which there is no room, counted over the run.
+    pub full_writes: Vec<u64>,
+    /// The syncs that fail, counted over the run.
+    pub failed_syncs: Vec<u64>,
     /// The step at which everybody speaks at once in one conversation, while the disk does nothing.
     pub storm: Option<u32>,
     /// Longest payload, in bytes.
@@ -69,6 +74,10 @@ pub struct Plan {
     pub commands_burst: u32,
     /// Upgrades a shard admits at once, and then as many a second.
     pub admission_burst: u32,
+    /// For how long client ids are remembered.
+    pub idempotency: Span,
+    /// Connections of one shard.
+    pub connections_max: usize,
     /// Connections of one shard that have not said who they are.
     pub unauthenticated_max: usize,
     /// How often somebody comes who is no client of ours, in a thousand steps.
@@ -90,6 +99,8 @@ impl Plan {
             crashes: Vec::new(),
             drain: None,
             full: None,
+            full_writes: Vec::new(),
+            failed_syncs: Vec::new(),
             storm: None,
             payload_max: 16,
             bursts: 0,
@@ -112,6 +123,8 @@ impl Plan {
             partitions: 255,
             commands_burst: 2_000,
             admission_burst: 20_000,
+            idempotency: IDEMPOTENCY_WINDOW,
+            connections_max: usize::MAX,
             unauthenticated_max: 8_192,
             strangers: 0,
             faults: 0,
@@ -130,6 +143,13 @@ impl Plan {
             let from = crash(random);
             (from, from + random.between(20, 300) as u32)
         });
+        // Early ones are reached by every run, late ones only by the longer runs.
+        let nth = |random: &mut Random| {
+            let most = 2 + (u64::from(steps) >> (2 + random.below(6)));
+            random.between(1, most)
+        };
+        let full_writes = (random.below(3) == 0).then(|| (0..8).map(|_| nth(random)).collect());
+        let failed_syncs = (random.below(4) == 0).then(|| (0..2).map(|_| nth(random)).collect());
         let storm = (random.below(8) == 0).then(|| crash(random));
         let burst_max = if random.below(3) == 0 { 700 } else { 60 };
         Plan {
@@ -142,6 +162,8 @@ impl Plan {
             crashes,
             drain,
             full,
+            full_writes: full_writes.unwrap_or_default(),
+            failed_syncs: failed_syncs.unwrap_or_default(),
             storm,
             payload_max: *random.pick(&[16, 64, 64, 300, 300, 5_000, 60_000]).unwrap_or(&64),
             bursts: *random.pick(&[0, 2, 5]).unwrap_or(&0),
@@ -163,6 +185,9 @@ impl Plan {
             disk_stalls: *random.pick(&[0, 0, 2]).unwrap_or(&0),
             partitions: *random.pick(&[2, 4, 16, 255]).unwrap_or(&255),
             commands_burst: *random.pick(&[100, 2_000, 2_000]).unwrap_or(&2_000),
+            idempotency: *random.pick(&[Span::seconds(60), Span::seconds(900), IDEMPOTENCY_WINDOW])
+                .unwrap_or(&IDEMPOTENCY_WINDOW),
+            connections_max: *random.pick(&[2, 5, usize::MAX, usize::MAX, usize::MAX]).unwrap_or(&usize::MAX),
             unauthenticated_max: *random.pick(&[3, 8_192, 8_192]).unwrap_or(&8_192),
             strangers: *random.pick(&[0, 2, 10]).unwrap_or(&0),
             admission_burst: *random.pick(&[2, 20_000, 20_000]).unwrap_or(&20_000),

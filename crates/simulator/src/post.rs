@@ -29,6 +29,16 @@ impl Post {
         &mut self.pairs[usize::from(from.0) * self.shards + usize::from(to.0)]
     }
 
+    /// How many shards there are.
+    pub fn shards(&self) -> u16 {
+        self.shards as u16
+    }
+
+    /// The process is gone, and everything under way.
+    pub fn clear(&mut self) {
+        self.pairs.iter_mut().for_each(|pair| *pair = Pair::default());
+    }
+
     /// Sends.
     pub fn push(&mut self, from: ShardId, to: ShardId, effect: Effect) {
         self.pair(from, to).queue.push_back(effect);

@@ -17,6 +17,7 @@ use crate::coverage::{Coverage, Seen};
 use crate::disk::Disk;
 use crate::office::Office;
 use crate::oracle::Oracle;
+use crate::plan::Plan;
 use crate::post::Post;
 use crate::random::Random;
 use crate::strangers::HTTP_REQUEST;
@@ -37,7 +38,10 @@ const FAULT_POINTS_MAX: u64 = 12;
 pub struct Side {
     /// The rules and connections.
     pub shard: Shard,
+    /// Where its mail and its replies come.
     id: ShardId,
+    connections_max: usize,
+    unauthenticated_max: usize,
     slots: Vec<Option<WireId>>,
     free: Vec<u32>,
     /// Requests that have come from outside the sockets.
@@ -72,8 +76,6 @@ pub struct Surroundings<'a> {
     pub oracle: &'a mut Oracle,
     /// What is made wrong on purpose.
     pub tamper: &'a mut Tamper,
-    /// How many shards there are.
-    pub shards: u16,
     /// How often a rule panics, in a thousand turns.
     pub faults: u32,
     /// Everything that waits is taken.
@@ -88,10 +90,12 @@ impl Surroundings<'_> {
 
 impl Side {
     /// A shard without connections.
-    pub fn new(id: ShardId, shard: Shard) -> Self {
+    pub fn new(id: ShardId, shard: Shard, plan: &Plan) -> Self {
         Side {
             shard,
             id,
+            connections_max: plan.connections_max,
+            unauthenticated_max: plan.unauthenticated_max,
             slots: Vec::new(),
             free: Vec::new(),
             outside: VecDeque::new(),
@@ -139,14 +143,42 @@ impl Side {
         if self.shard.next_deadline() <= around.now.mono {
             self.shard.handle(around.now, Event::Tick);
         }
-        busy | self.perform(around)
+        busy |= self.perform(around);
+        self.check_caps(around);
+        busy
+    }
+
+    /// X1: what a shard keeps is bounded.
+    fn check_caps(&mut self, around: &mut Surroundings<'_>) {
+        let connections = self.shard.connections();
+        if connections > self.connections_max {
+            self.too_much(format!("{connections} connections, not {}", self.connections_max));
+        }
+        // The gauges look at every partition.
+        if around.random.below(16) > 0 {
+            return;
+        }
+        let counters = self.shard.counters();
+        let [sessions, flights, unauthenticated] =
+            [Metric::Sessions, Metric::Flights, Metric::Unauthenticated].map(|metric| counters.get(metric));
+        if flights > sessions {
+            self.too_much(format!("{flights} flights for {sessions} sessions"));
+        }
+        if unauthenticated > self.unauthenticated_max as u64 {
+            self.too_much(format!("{unauthenticated} connections of strangers"));
+        }
+    }
+
+    fn too_much(&mut self, what: String) {
+        let what = format!("shard {} has {what}", self.id.0);
+        self.violation.get_or_insert(Violation { invariant: "X1", what });
     }
 
     /// Mail of the other shards and replies of the store, in any order but that of each sender.
     fn gather_mail(&mut self, around: &mut Surroundings<'_>) -> bool {
-        let store = around.shards;
+        let store = around.post.shards();
         let mut left: Vec<(u16, usize)> = Vec::new();
-        for from in (0..around.shards).filter(|from| *from != self.id.0) {
+        for from in (0..store).filter(|from| *from != self.id.0) {
             let waiting = around.post.waiting(ShardId(from), self.id, around.now.mono);
             left.push((from, around.arrived(waiting)));
         }
@@ -187,6 +219,10 @@ impl Side {
     fn take_reply(&mut self, around: &mut Surroundings<'_>) {
         let Some(answered) = around.disk.pop(self.id) else { return };
         let (ticket, reply) = (answered.ticket, answered.reply);
+        if answered.after_failure {
+            let what = format!("{} is told although a sync has failed", Said(&reply));
+            self.violation.get_or_insert(Violation { invariant: "S1", what });
+        }
         around.trace.line(format_args!(
             "{} s{} Event::Stored {} {}",
             around.now.mono.0,
@@ -216,6 +252,8 @@ impl Side {
             });
             self.slots[slot as usize] = Some(wire);
             around.trace.line(format_args!("{} s{} Event::Accepted {slot}", around.now.mono.0, self.id.0));
+            let full = self.shard.connections() >= self.connections_max;
+            around.coverage.add(Seen::ConnectionsFull, u64::from(full));
             let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
             self.shard.handle(around.now, Event::Accepted { slot, address });
             busy = true;
@@ -312,8 +350,10 @@ impl Side {
                     to.0,
                     Said(&effect)
                 ));
-                let (from, id) = (self.id, to);
-                around.tamper.mail(effect, around.random, &mut |effect| around.post.push(from, id, effect));
+                let (from, spare) = (self.id, ShardId(around.post.shards() - 1));
+                around.tamper.mail(to, spare, effect, around.random, &mut |to, effect| {
+                    around.post.push(from, to, effect);
+                });
             }
             for ask in actions.asks.drain(..) {
                 around.trace.line(format_args!(
@@ -324,7 +364,10 @@ impl Side {
                     Said(&ask.ticket)
                 ));
                 around.coverage.add(Seen::TakeoverWhileWaiting, u64::from(around.disk.awaits(&ask.ticket)));
-                around.disk.ask(self.id, around.tamper.ask(ask, around.random));
+                let asked = around.disk.ask(self.id, around.tamper.ask(ask, around.random));
+                if let Err(violation) = asked {
+                    self.violation.get_or_insert(violation);
+                }
             }
         }
     }

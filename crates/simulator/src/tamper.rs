@@ -4,11 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::{Effect, Input, Push};
-use model::{Body, ConversationId, Entry, PartitionId, Payload, Seq, UserId};
+use domain::{Effect, Input, Origin, Push, Ticket};
+use model::{
+    Body, ConnectionId, ConversationId, DeviceKey, Entry, PartitionId, Payload, Seq, ShardId, UserId, Wall,
+};
 use shard::Ask;
 use store::{Reply, Request};
 
+use crate::device::Reading;
+use crate::plan::Plan;
 use crate::random::Random;
 
 /// What is made wrong in a run; nothing, normally.
@@ -49,6 +53,26 @@ pub enum Mistake {
     NeverUnmarked,
     /// A reused client id is taken for a repeat.
     ReuseTaken,
+    /// Repeats are not recognised any more.
+    RepeatsTakenAgain,
+    /// What was pushed over an old connection of a device and not acknowledged is not pushed over its new one.
+    WindowTailLost,
+    /// Nothing is synced.
+    SyncSkipped,
+    /// What is for a connection reaches the next one that has its slot.
+    SlotReused,
+    /// New entries are on their way to devices before they are durable.
+    DeliveredBeforeCommit,
+    /// Some of what is for a shard's partitions reaches another shard that takes itself for their owner.
+    TwoWriters,
+    /// After a sync has failed, its batch is answered and the process goes on.
+    AnswersAfterFailedSync,
+    /// What a full disk does not take is answered as if it did.
+    FullDiskAcknowledged,
+    /// Recovery takes the beginning of a batch whose end is missing.
+    TornBatchTaken,
+    /// Recovery takes what the image has already once more from the log.
+    RecoveredTwice,
 }
 
 impl Mistake {
@@ -70,7 +94,44 @@ impl Mistake {
         Mistake::DuplicateElsewhere,
         Mistake::NeverUnmarked,
         Mistake::ReuseTaken,
+        Mistake::RepeatsTakenAgain,
+        Mistake::WindowTailLost,
+        Mistake::SyncSkipped,
+        Mistake::SlotReused,
+        Mistake::DeliveredBeforeCommit,
+        Mistake::TwoWriters,
+        Mistake::AnswersAfterFailedSync,
+        Mistake::FullDiskAcknowledged,
+        Mistake::TornBatchTaken,
+        Mistake::RecoveredTwice,
     ];
+
+    /// Makes sure that a run has what the mistake needs to be made.
+    pub(crate) fn arrange(self, plan: &mut Plan) {
+        if self == Mistake::None {
+            return;
+        }
+        // What stays within a shard cannot be tampered with.
+        plan.shards = plan.shards.max(2);
+        match self {
+            Mistake::AnswersAfterFailedSync => plan.failed_syncs = vec![5, 20, 60],
+            Mistake::FullDiskAcknowledged => plan.full_writes = (3..200).step_by(5).collect(),
+            Mistake::AnswersBeforeCommit
+            | Mistake::SyncSkipped
+            | Mistake::TornBatchTaken
+            | Mistake::RecoveredTwice => plan.crashes = (1..8).map(|part| part * plan.steps / 8).collect(),
+            _ => {}
+        }
+    }
+
+    /// How recovery reads the log.
+    pub(crate) fn reading(self) -> Reading {
+        match self {
+            Mistake::TornBatchTaken => Reading::TornToo,
+            Mistake::RecoveredTwice => Reading::FromTheStart,
+            _ => Reading::Soundly,
+        }
+    }
 }
 
 /// Makes mistakes, now and then.
@@ -80,7 +141,11 @@ pub struct Tamper {
     /// Everybody to whom something of a conversation was delivered, by the owner of the users.
     served: BTreeMap<(ConversationId, PartitionId), Vec<UserId>>,
     /// A push that waits to be overtaken.
-    overtaken: Option<Effect>,
+    overtaken: Option<(ShardId, Effect)>,
+    /// The latest connection in each slot, and whose it is.
+    tenants: BTreeMap<(ShardId, u32), (ConnectionId, DeviceKey)>,
+    /// The last entry pushed to each device.
+    pushed: BTreeMap<(DeviceKey, ConversationId), Seq>,
 }
 
 impl Tamper {
@@ -89,59 +154,104 @@ impl Tamper {
         Tamper { mistake, ..Tamper::default() }
     }
 
+    /// Which one it is.
+    pub fn mistake(&self) -> Mistake {
+        self.mistake
+    }
+
     /// Whether it is made this time.
     pub fn strikes(&self, mistake: Mistake, random: &mut Random) -> bool {
         self.mistake == mistake && random.below(8) == 0
     }
 
-    /// A piece of mail on its way to another shard.
-    pub fn mail(&mut self, effect: Effect, random: &mut Random, send: &mut dyn FnMut(Effect)) {
+    /// A piece of mail on its way to another shard; `spare` is the queue of a shard that should not be there.
+    pub fn mail(
+        &mut self,
+        to: ShardId,
+        spare: ShardId,
+        effect: Effect,
+        random: &mut Random,
+        send: &mut dyn FnMut(ShardId, Effect),
+    ) {
         if self.mistake == Mistake::None {
-            return send(effect);
+            return send(to, effect);
         }
+        self.watch(&effect);
         let strikes = random.below(8) == 0;
         match (effect, self.mistake) {
             (Effect::Mail { input: Input::Deliver(_), .. }, Mistake::DeliveryLost) if strikes => {}
-            (Effect::Mail { to, input: Input::Deliver(mut delivery) }, Mistake::RemovedStillServed) => {
-                let served = self.served.entry((delivery.conversation, to)).or_default();
+            (Effect::Mail { to: owner, input: Input::Deliver(mut delivery) }, Mistake::RemovedStillServed) => {
+                let served = self.served.entry((delivery.conversation, owner)).or_default();
                 served.extend(delivery.users.iter());
                 served.sort_unstable();
                 served.dedup();
                 delivery.users = served[..].into();
-                send(Effect::Mail { to, input: Input::Deliver(delivery) });
+                send(to, Effect::Mail { to: owner, input: Input::Deliver(delivery) });
             }
             (
                 Effect::Mail {
-                    to,
+                    to: owner,
                     input: Input::Receipt { conversation, user, delivered, read, users, except },
                 },
                 Mistake::ReceiptTooFar,
             ) if strikes => {
                 let delivered = delivered.next();
-                send(Effect::Mail {
-                    to,
-                    input: Input::Receipt { conversation, user, delivered, read, users, except },
-                });
+                let input = Input::Receipt { conversation, user, delivered, read, users, except };
+                send(to, Effect::Mail { to: owner, input });
             }
+            (effect @ Effect::Mail { input: Input::Chat { .. }, .. }, Mistake::TwoWriters)
+                if to == ShardId(0) && strikes =>
+            {
+                send(spare, effect);
+            }
+            (effect, Mistake::SlotReused) => send(to, self.readdressed(effect)),
             (Effect::Push { connection, push: Push::Entry { conversation, entry } }, mistake) if strikes => {
                 let push = |entry| Effect::Push { connection, push: Push::Entry { conversation, entry } };
                 match mistake {
                     Mistake::PushedTwice => {
-                        send(push(Arc::clone(&entry)));
-                        send(push(entry));
+                        send(to, push(Arc::clone(&entry)));
+                        send(to, push(entry));
                     }
                     Mistake::PushedOutOfOrder if self.overtaken.is_none() => {
-                        self.overtaken = Some(push(entry))
+                        self.overtaken = Some((to, push(entry)));
                     }
-                    Mistake::PayloadChanged => send(push(Arc::new(changed(&entry)))),
-                    _ => send(push(entry)),
+                    Mistake::PayloadChanged => send(to, push(Arc::new(changed(&entry)))),
+                    _ => send(to, push(entry)),
                 }
             }
-            (effect, _) => send(effect),
+            (effect, _) => send(to, effect),
         }
-        if strikes && let Some(late) = self.overtaken.take_if(|_| random.below(2) == 0) {
-            send(late);
+        if strikes && let Some((to, late)) = self.overtaken.take_if(|_| random.below(2) == 0) {
+            send(to, late);
         }
+    }
+
+    /// Remembers who has which slot, and what was pushed to whom.
+    fn watch(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Mail { input: Input::Connect { connection, device, .. }, .. } => {
+                self.tenants.insert((connection.shard, connection.slot), (*connection, *device));
+            }
+            Effect::Push { connection, push: Push::Entry { conversation, entry } } => {
+                let tenant = self.tenants.get(&(connection.shard, connection.slot));
+                if let Some((_, device)) = tenant.filter(|(tenant, _)| tenant == connection) {
+                    self.pushed.insert((*device, *conversation), entry.seq);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The same effect for whoever has the slot now.
+    fn readdressed(&self, mut effect: Effect) -> Effect {
+        if let Effect::Push { connection, .. }
+        | Effect::Close { connection, .. }
+        | Effect::Answer { origin: Origin::Connection { connection, .. }, .. } = &mut effect
+            && let Some((tenant, _)) = self.tenants.get(&(connection.shard, connection.slot))
+        {
+            *connection = *tenant;
+        }
+        effect
     }
 
     /// A request on its way to the store.
@@ -160,8 +270,22 @@ impl Tamper {
         ask
     }
 
+    /// What the store does beside what it was asked.
+    pub fn housekeeping(&self, random: &mut Random) -> Option<Request> {
+        let strikes = self.strikes(Mistake::RepeatsTakenAgain, random);
+        strikes.then_some(Request::ForgetClientIds { before: Wall(u64::MAX) })
+    }
+
     /// A reply on its way back.
-    pub fn reply(&mut self, reply: &mut Reply, random: &mut Random) {
+    pub fn reply(&mut self, ticket: &Ticket, reply: &mut Reply, random: &mut Random) {
+        if self.mistake == Mistake::WindowTailLost
+            && let (Ticket::Pending { device, .. }, Reply::Pending(places)) = (ticket, &mut *reply)
+        {
+            for place in places {
+                let pushed = self.pushed.get(&(*device, place.conversation)).copied().unwrap_or_default();
+                place.cursor = place.cursor.max(pushed).min(place.head);
+            }
+        }
         let rare = matches!(self.mistake, Mistake::ReuseTaken | Mistake::DuplicateElsewhere);
         if self.mistake == Mistake::None || !rare && random.below(4) > 0 {
             return;

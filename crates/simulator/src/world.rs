@@ -1,15 +1,16 @@
 //! A whole server with its clients, its disk and its network, moved by chance from one seed.
 
-use domain::Ticket;
+use std::collections::BTreeSet;
+
 use model::limits::SWEEP_ROUND;
 use model::{ConversationId, DeviceId, DeviceKey, HashKey, Mono, Now, ShardId, Span, UserId, Wall};
 use shard::Shard;
-use store::{Engine, Reply, Request};
+use store::Engine;
 use websocket::Pool;
 
 use crate::client::{Around, Client};
 use crate::coverage::{Coverage, Seen};
-use crate::disk::{Batch, Disk};
+use crate::disk::Disk;
 use crate::names::{Named, Registry};
 use crate::office::Office;
 use crate::oracle::Oracle;
@@ -23,7 +24,9 @@ use crate::tokens::Tokens;
 use crate::trace::Trace;
 use crate::violation::{Checked, broken};
 use crate::wires::Wires;
-use crate::words::Said;
+
+/// How often old client ids are looked for.
+pub const FORGET_EVERY: Span = Span::seconds(60);
 
 /// The wall clock at the start: a moment in 2023, as good as any.
 const EPOCH: Wall = Wall(1_700_000_000_000);
@@ -61,13 +64,16 @@ pub struct World {
     tokens: Tokens,
     hash_key: HashKey,
     pool: Pool,
-    loaded: std::collections::BTreeSet<model::ConversationId>,
+    /// Conversations that were loaded in this process.
+    pub loaded: BTreeSet<ConversationId>,
     /// Nothing goes wrong any more.
     pub calm: bool,
     draining_until: Option<Mono>,
     disk_rests_until: u32,
-    /// A batch that was answered and is not durable: a mistake made on purpose.
-    not_durable: Option<Batch>,
+    /// When client ids are next forgotten.
+    pub forget_at: Mono,
+    /// A sync has failed, and the process ends after some more steps.
+    pub ends_in: Option<u32>,
 }
 
 impl World {
@@ -83,14 +89,15 @@ impl World {
                 clients.push(Client::new(clients.len() as u16, key, &mut random));
             }
         }
+        let queues = plan.shards + u16::from(tamper.mistake() == Mistake::TwoWriters);
         let mut world = World {
             now: Now { mono: Mono(1), wall: Wall(EPOCH.0 + random.between(0, 999)) },
             hash_key,
             trace,
             coverage: Coverage::default(),
             sides: Vec::new(),
-            post: Post::new(plan.shards),
-            disk: Disk::new(plan.shards),
+            post: Post::new(queues),
+            disk: Disk::new(queues),
             wires: Wires::default(),
             clients,
             office: Office::new(registry, plan.conversations_max),
@@ -99,11 +106,12 @@ impl World {
             users,
             tokens: Tokens::new(),
             pool: Pool::default(),
-            loaded: Default::default(),
+            loaded: BTreeSet::new(),
             calm: false,
             draining_until: None,
             disk_rests_until: 0,
-            not_durable: None,
+            forget_at: Mono(0),
+            ends_in: None,
             plan,
             random,
         };
@@ -124,12 +132,16 @@ impl World {
         settings.commands_per_second = self.plan.commands_burst / 2;
         settings.admission_burst = self.plan.admission_burst;
         settings.admission_per_second = self.plan.admission_burst;
+        settings.connections_max = self.plan.connections_max;
         settings.unauthenticated_max = self.plan.unauthenticated_max;
         settings.domain.residents_max = self.plan.residents_max;
         settings.domain.receipts_members_max = self.plan.receipts_members_max;
-        self.sides = (0..self.plan.shards)
-            .map(|id| Side::new(ShardId(id), Shard::new(ShardId(id), settings.clone(), self.now)))
-            .collect();
+        let side = |id, queue| Side::new(queue, Shard::new(id, settings.clone(), self.now), &self.plan);
+        self.sides = (0..self.plan.shards).map(|id| side(ShardId(id), ShardId(id))).collect();
+        if self.tamper.mistake() == Mistake::TwoWriters {
+            // It takes itself for the first.
+            self.sides.push(side(ShardId(0), ShardId(self.plan.shards)));
+        }
         let (sides, key, shards) = (&mut self.sides, self.hash_key, self.plan.shards);
         let know = &mut |device: DeviceKey, pending| {
             let partition = model::partition_of_user(&key, device.user);
@@ -146,16 +158,18 @@ impl World {
         self.restart()
     }
 
-    fn restart(&mut self) -> Checked {
+    /// Everything but the disk is gone, and another process takes its place.
+    pub fn restart(&mut self) -> Checked {
         self.wires.sever_all();
-        self.post = Post::new(self.plan.shards);
-        self.disk.crash(self.plan.shards);
-        self.not_durable = None;
+        self.post.clear();
         self.office.crash();
         self.loaded.clear();
         self.draining_until = None;
+        self.ends_in = None;
+        self.forget_at = self.now.mono + FORGET_EVERY;
+        self.recover()?;
         self.start();
-        self.oracle.check_durable(&self.disk.store)
+        Ok(())
     }
 
     /// Some time passes.
@@ -193,7 +207,17 @@ impl World {
             self.crash()?;
         }
         if let Some((from, to)) = self.plan.full {
-            self.disk.store.set_full((from..to).contains(&step));
+            self.disk.full = (from..to).contains(&step);
+        }
+        match self.ends_in {
+            Some(0) => {
+                self.trace.line(format_args!(
+                    "{} the process ends because a sync failed, and is started again",
+                    self.now.mono.0
+                ));
+                self.restart()?;
+            }
+            steps => self.ends_in = steps.map(|steps| steps - 1),
         }
         if self.plan.drain == Some(step) {
             self.drain();
@@ -219,7 +243,7 @@ impl World {
             self.restart()?;
         }
         if self.random.permille(self.plan.strangers) {
-            let shard = ShardId(self.random.below(self.sides.len()) as u16);
+            let shard = ShardId(self.random.below(usize::from(self.plan.shards)) as u16);
             strangers::visit(&mut self.wires, shard, &mut self.random, &mut self.coverage);
         }
         if self.random.permille(self.plan.disk_stalls) {
@@ -244,13 +268,14 @@ impl World {
             self.now.wall.0 = self.now.wall.0 + jump - 60_000;
         }
         if self.random.permille(self.plan.holds) {
-            let pair = [self.random.below(self.sides.len()), self.random.below(self.sides.len())];
+            let shards = usize::from(self.plan.shards);
+            let pair = [self.random.below(shards), self.random.below(shards)];
             let until = Mono(self.now.mono.0 + self.random.between(1, self.plan.hold_max.0));
             self.coverage.count(Seen::MailHeld);
             self.post.hold(ShardId(pair[0] as u16), ShardId(pair[1] as u16), until);
         }
         if self.random.permille(self.plan.office) {
-            let shard = ShardId(self.random.below(self.sides.len()) as u16);
+            let shard = ShardId(self.random.below(usize::from(self.plan.shards)) as u16);
             if let Some(input) = self.office.request(&self.users, &self.oracle, shard, &mut self.random) {
                 self.sides[usize::from(shard.0)].outside.push_back(input);
             }
@@ -315,7 +340,6 @@ impl World {
             office: &mut self.office,
             oracle: &mut self.oracle,
             tamper: &mut self.tamper,
-            shards: self.plan.shards,
             faults: if self.calm { 0 } else { self.plan.faults },
             calm: self.calm,
         };
@@ -351,108 +375,5 @@ impl World {
             calm: self.calm,
         };
         (&mut self.clients[client], around)
-    }
-
-    /// One commit of what has gathered.
-    pub fn commit(&mut self, all: bool) -> Checked {
-        let mut batch = self.disk.gather(&mut self.random, all);
-        if batch.requests.is_empty() {
-            return Ok(());
-        }
-        if !self.calm && self.tamper.strikes(Mistake::AnswersBeforeCommit, &mut self.random) {
-            return self.answer_first(batch);
-        }
-        if let Some(mut late) = self.not_durable.take() {
-            self.disk.commit(&mut late);
-            self.check_batch(&late)?;
-        }
-        self.disk.commit(&mut batch);
-        self.note(&batch);
-        self.check_batch(&batch)?;
-        for reply in &mut batch.replies {
-            self.tamper.reply(reply, &mut self.random);
-        }
-        self.disk.answer(batch);
-        Ok(())
-    }
-
-    /// Answers from what the store would be, and makes it so later, if no crash comes first.
-    fn answer_first(&mut self, mut batch: Batch) -> Checked {
-        if let Some(mut late) = self.not_durable.take() {
-            self.disk.commit(&mut late);
-            self.check_batch(&late)?;
-        }
-        let before = self.disk.store.clone();
-        self.disk.commit(&mut batch);
-        self.disk.store = before;
-        self.not_durable = Some(Batch { requests: batch.requests.clone(), ..Batch::default() });
-        self.disk.answer(batch);
-        Ok(())
-    }
-
-    fn note(&mut self, batch: &Batch) {
-        self.coverage.count(Seen::Commits);
-        self.trace.line(format_args!("{} commit of {}", self.now.mono.0, batch.requests.len()));
-        for (index, (request, reply)) in batch.requests.iter().zip(&batch.replies).enumerate() {
-            self.trace.line(format_args!("{}   {} → {}", self.now.mono.0, Said(request), Said(reply)));
-            let seen = match (request, reply) {
-                (Request::Settle { .. }, Reply::ReadOnly) => Seen::SettleWaited,
-                (_, Reply::ReadOnly) => Seen::DiskFull,
-                (Request::LoadConversation { conversation }, _) => match self.loaded.insert(*conversation) {
-                    true => Seen::Loads,
-                    false => Seen::Reloads,
-                },
-                (_, Reply::Appended { .. }) => Seen::Sends,
-                (_, Reply::MemberAdded { .. }) => Seen::Added,
-                (_, Reply::MemberRemoved { .. }) => Seen::Removed,
-                (Request::RegisterDevice { device, .. }, Reply::Registered { fresh: true, .. }) => {
-                    match self.disk.store.devices_of(device.user).count() {
-                        1 => Seen::Registered,
-                        _ => Seen::LateDevices,
-                    }
-                }
-                (Request::Settle { conversation, trim, .. }, _) => {
-                    let raced = batch.requests[index..].iter().any(
-                        |later| matches!(later, Request::Append { conversation: other, .. } if other == conversation),
-                    );
-                    self.coverage.add(Seen::SettleRaced, u64::from(raced));
-                    self.coverage.add(Seen::Trims, u64::from(trim.0 > 0));
-                    Seen::Settles
-                }
-                (Request::ReadLog { conversation, .. }, Reply::Page(entries)) => {
-                    if let Ticket::Page { device, .. } = &batch.from[index].2 {
-                        let is_member = self.oracle.share(*conversation, *device).is_some();
-                        self.coverage.add(Seen::PageAfterRemoval, u64::from(!is_member));
-                    }
-                    if entries.is_empty() { Seen::PageEmpty } else { Seen::Pages }
-                }
-                _ => continue,
-            };
-            self.coverage.count(seen);
-        }
-    }
-
-    fn check_batch(&mut self, batch: &Batch) -> Checked {
-        let store = &self.disk.store;
-        for (request, reply) in batch.requests.iter().zip(&batch.replies) {
-            self.oracle.committed(request, reply, store)?;
-        }
-        for request in batch.requests.iter().filter(|request| request.writes()) {
-            let conversation = match request {
-                Request::Append { conversation, .. }
-                | Request::Settle { conversation, .. }
-                | Request::Acknowledge { conversation, .. }
-                | Request::RemoveMember { conversation, .. }
-                | Request::AddMember { conversation, .. } => *conversation,
-                _ => continue,
-            };
-            self.oracle.check_conversation(conversation, store)?;
-        }
-        if self.random.below(32) == 0
-            && let Err(what) = self.disk.store.check()
-        {
-            return broken("store", what);
-        }
-        Ok(())
     }
 }

@@ -15,8 +15,8 @@ use model::{
 
 use crate::{Engine, FORGET_MAX, Fatal, PendingRecord, Reply, Request, digest};
 
-/// A store without a disk.
-#[derive(Debug, Clone, Default)]
+/// A store without a disk. Equal are two that answer everything alike, now and later.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemoryStore {
     conversations: BTreeMap<ConversationId, Conversation>,
     devices: BTreeMap<DeviceKey, Wall>,
@@ -43,7 +43,7 @@ pub struct Taken {
     pub digest: [u8; 16],
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Conversation {
     kind: ConversationKind,
     /// All entries there ever were, from seq 1 on.
@@ -53,7 +53,7 @@ struct Conversation {
     cursors: BTreeMap<DeviceKey, Seq>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Member {
     joined: Seq,
     read: Seq,

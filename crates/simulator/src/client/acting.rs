@@ -284,8 +284,9 @@ impl Client {
                 let Some((id, conversation)) = around.random.pick(&self.done).copied() else { return };
                 let Some(membership) = around.oracle.membership(conversation, self.key.user) else { return };
                 let payload = Payload::from(&b"other bytes than before"[..]);
+                around.oracle.sending(self.key.user, id, conversation, payload.clone());
                 let member_since = Some(membership.start);
-                let want = Want { what: What::Reuse, conversation, member_since };
+                let want = Want { what: What::Reuse(id), conversation, member_since };
                 link.request(
                     Command::Send { conversation, client_id: id, payload },
                     Some(Asked::Other(want)),

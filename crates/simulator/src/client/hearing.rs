@@ -206,6 +206,9 @@ impl Client {
                 place.own.insert(sent.seq);
                 place.pass_over_own();
             }
+            (What::Reuse(id), Said::Sent(_)) if around.oracle.was_taken_again(self.key.user, id) => {
+                around.coverage.count(Seen::TakenAgain);
+            }
             (What::Passing, Said::Done(_)) => {}
             (What::Recv(seq), Said::Done(_)) => {
                 around.coverage.count(Seen::Acknowledged);
@@ -262,7 +265,7 @@ impl Client {
             return Ok(());
         }
         match (what, wrong.code) {
-            (What::Reuse, ErrorCode::ClientIdReused) => around.coverage.count(Seen::ClientIdReused),
+            (What::Reuse(_), ErrorCode::ClientIdReused) => around.coverage.count(Seen::ClientIdReused),
             (What::Beyond, ErrorCode::BadRequest) => around.coverage.count(Seen::BeyondHead),
             (what, ErrorCode::NotMember) => {
                 around.coverage.count(Seen::NotMember);

@@ -1,6 +1,6 @@
 //! Follows the store: what each commit may change.
 
-use model::{Body, ConversationId, DeviceKey, Seq, UserId};
+use model::{Body, ClientId, ConversationId, DeviceKey, Payload, Seq, UserId};
 use store::{MemoryStore, Reply, Request};
 
 use super::{Oracle, Period};
@@ -35,19 +35,25 @@ impl Oracle {
                 }
             }
             (Request::Append { conversation, from, client_id, payload, .. }, Reply::Appended { seq }) => {
-                self.appended(*conversation, *from, *client_id, payload, *seq)?;
+                self.appended(*conversation, *from, *client_id, payload, *seq, store)?;
             }
             (
                 Request::Append { conversation, from, client_id, payload, .. },
                 Reply::Duplicate { seq, .. },
             ) => {
+                let name = Named(*client_id);
                 if self.places.get(&(from.user, *client_id)) != Some(&(*conversation, *seq)) {
-                    return broken("D3", format!("{} is no duplicate of #{seq}", Named(*client_id)));
+                    return broken("D3", format!("{name} is no duplicate of #{seq}"));
                 }
-                self.check_first(*conversation, *from, *client_id, payload, true)?;
+                if !self.is_the_first(*conversation, *from, *client_id, payload, store) {
+                    return broken("D3", format!("{name} was taken for a repeat and has other bytes"));
+                }
             }
             (Request::Append { conversation, from, client_id, payload, .. }, Reply::ClientIdReused) => {
-                self.check_first(*conversation, *from, *client_id, payload, false)?;
+                if self.is_the_first(*conversation, *from, *client_id, payload, store) {
+                    let name = Named(*client_id);
+                    return broken("D3", format!("{name} was refused as reused and is the same message"));
+                }
             }
             (Request::Acknowledge { conversation, device, seq }, Reply::Done) => {
                 self.moved(*conversation, *device, *seq, store)?;
@@ -92,41 +98,53 @@ impl Oracle {
         &mut self,
         conversation: ConversationId,
         from: DeviceKey,
-        id: model::ClientId,
-        payload: &model::Payload,
+        id: ClientId,
+        payload: &Payload,
         seq: Seq,
+        store: &MemoryStore,
     ) -> Checked {
         let name = Named(id);
         if self.membership(conversation, from.user).is_none() {
             return broken("D2", format!("{name} was taken from {}, who is no member", Named(from)));
         }
-        if let Some((_, first)) = self.places.insert((from.user, id), (conversation, seq)) {
-            return broken("D3", format!("{name} has the places {first} and {seq}"));
+        if let Some((log, first)) = self.places.insert((from.user, id), (conversation, seq)) {
+            let taken = store.log(log).get(first.previous().0 as usize).map(|entry| entry.ts);
+            if taken.is_none_or(|ts| ts >= self.forgotten_before) {
+                return broken("D3", format!("{name} has the places {first} and {seq}"));
+            }
+            self.taken_again.insert((from.user, id));
         }
-        self.check_first(conversation, from, id, payload, true)
+        match self.was_sent(from.user, id, conversation, payload) {
+            true => Ok(()),
+            false => broken("D2", format!("{name} was stored and never sent")),
+        }
     }
 
-    /// Compares a message with the first that had this client id.
-    fn check_first(
+    /// Whether a user has sent just this under a client id.
+    pub(super) fn was_sent(
+        &self,
+        user: UserId,
+        id: ClientId,
+        conversation: ConversationId,
+        payload: &Payload,
+    ) -> bool {
+        let all = self.sent.get(&(user, id)).map_or(&[][..], |all| all);
+        all.iter().any(|sent| sent.conversation == conversation && sent.payload == *payload)
+    }
+
+    /// Whether a message is the one that its client id names in the log.
+    fn is_the_first(
         &self,
         conversation: ConversationId,
         from: DeviceKey,
-        id: model::ClientId,
-        payload: &model::Payload,
-        same: bool,
-    ) -> Checked {
-        let name = Named(id);
-        let Some(sent) = self.sent.get(&(from.user, id)) else {
-            return broken("D2", format!("{name} was stored and never sent"));
-        };
-        let is_same = sent.conversation == conversation && sent.payload == *payload;
-        match (is_same, same) {
-            (true, true) | (false, false) => Ok(()),
-            (false, true) => {
-                broken("D3", format!("{name} was taken with other bytes than it was sent first"))
-            }
-            (true, false) => broken("D3", format!("{name} was refused as reused and is the same message")),
-        }
+        id: ClientId,
+        payload: &Payload,
+        store: &MemoryStore,
+    ) -> bool {
+        let Some((log, seq)) = self.places.get(&(from.user, id)) else { return false };
+        let body = store.log(*log).get(seq.previous().0 as usize).map(|entry| &entry.body);
+        *log == conversation
+            && matches!(body, Some(Body::Message { payload: first, .. }) if first == payload)
     }
 
     /// A cursor was told to move.

@@ -71,8 +71,7 @@ impl Oracle {
             return broken("D9", format!("{who} was told {what} of {name}, no member then: {members:?}"));
         }
         if let Body::Message { from, client_id, payload } = &entry.body {
-            let sent = self.sent.get(&(from.user, *client_id));
-            if sent.is_none_or(|sent| sent.payload != *payload || sent.conversation != conversation) {
+            if !self.was_sent(from.user, *client_id, conversation, payload) {
                 return broken("D2", format!("{who} was told {what} of {name}, nobody sent that"));
             }
         }
@@ -119,6 +118,7 @@ impl Oracle {
         self.check_placed(user, id, conversation, seq, store)?;
         if let Some((_, first)) = self.confirmed.insert((user, id), (conversation, seq))
             && first != seq
+            && !self.was_taken_again(user, id)
         {
             return broken("D3", format!("{} was told to be at {first} and at {seq}", Named(id)));
         }
