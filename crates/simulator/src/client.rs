@@ -71,6 +71,8 @@ pub struct Habits {
     silent: bool,
     /// Speaks before `connect` was answered.
     eager: bool,
+    /// Connects anew when `connect` is not answered soon, so often in a thousand steps.
+    impatient: u32,
     /// Puts the token into the upgrade.
     bearer: bool,
     /// Messages it sends without having the answers.
@@ -89,6 +91,7 @@ impl Habits {
             acknowledge_own: random.below(2) == 0,
             silent: random.below(4) == 0,
             eager: random.below(3) == 0,
+            impatient: *random.pick(&[0, 0, 20, 100]).unwrap_or(&0),
             bearer: random.below(3) == 0,
             outstanding_max: *random.pick(&[1, 4, 1_000]).unwrap_or(&4),
             talkative: *random.pick(&[20, 100, 300]).unwrap_or(&100),
@@ -215,6 +218,7 @@ impl Client {
             acknowledge_own: false,
             silent: false,
             eager: false,
+            impatient: 0,
             bearer: false,
             outstanding_max: 1,
             talkative: 0,

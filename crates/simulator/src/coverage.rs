@@ -41,8 +41,10 @@ counted! {
     ConnectionsFull = "connections turned away because a shard had as many as it may have";
     HandshakesRefused = "upgrades refused";
     Takeovers = "takeovers";
+    Impatience = "clients that connected anew while their connect was not answered";
     TakeoverWhileWaiting = "sessions that began while the device waited for its registration or list";
     NewestReplaced = "newest connections closed as replaced";
+    StaleMail = "pieces of mail for a connection whose slot had another one by then";
     Broken = "connections broken by the client";
     Stalls = "clients that stopped reading for a while";
     Unsent = "turns that left bytes unsent";

@@ -85,9 +85,16 @@ impl Device {
 
     /// The process dies, or a sync fails. Of what was not synced any part may have reached the disk, in any order, and the rest will not.
     pub fn lose(&mut self, random: &mut Random) {
-        let all = random.below(4) == 0;
-        for frame in &mut self.unsynced {
-            if !all && random.below(3) == 0 {
+        let len = self.unsynced.len();
+        let (written, lost) = match random.below(4) {
+            0 => (len, 0),
+            // In the order of writing, up to somewhere.
+            1 | 2 => (random.below(len + 1), 0),
+            // In any other.
+            _ => (len, 3),
+        };
+        for (index, frame) in self.unsynced.iter_mut().enumerate() {
+            if index >= written || lost > 0 && random.below(lost) == 0 {
                 *frame = None;
             }
         }

@@ -230,7 +230,11 @@ impl Disk {
 
     /// Recovers what is durable, perhaps more than once. S3: whatever happens on the way, the same is found; `store`, which was
     /// there before, is part of it.
-    pub fn recover(&mut self, reading: Reading, random: &mut Random) -> Result<Found, crate::violation::Violation> {
+    pub fn recover(
+        &mut self,
+        reading: Reading,
+        random: &mut Random,
+    ) -> Result<Found, crate::violation::Violation> {
         let recovered = self.device.recover(reading);
         let mut expected = std::mem::take(&mut self.store);
         if let Some((requests, _)) = &recovered.survivor {
@@ -261,7 +265,8 @@ impl Disk {
         self.device.truncate();
         again(&self.device, random, &mut expected, "after the log was given up")?;
         self.store = expected;
-        let survivor = recovered.survivor.map(|(requests, replies)| requests.into_iter().zip(replies).collect());
+        let survivor =
+            recovered.survivor.map(|(requests, replies)| requests.into_iter().zip(replies).collect());
         Ok(Found { survivor: survivor.unwrap_or_default(), torn: recovered.torn, interrupted })
     }
 }

@@ -169,12 +169,12 @@ impl Plan {
             bursts: *random.pick(&[0, 2, 5]).unwrap_or(&0),
             burst_max,
             breaks: *random.pick(&[1, 3, 10, 40]).unwrap_or(&0),
-            stalls: *random.pick(&[0, 5, 20]).unwrap_or(&0),
-            mischief: *random.pick(&[0, 5, 30]).unwrap_or(&0),
+            stalls: *random.pick(&[0, 5, 20, 40]).unwrap_or(&0),
+            mischief: *random.pick(&[0, 10, 60]).unwrap_or(&0),
             holds: *random.pick(&[0, 5, 30, 100]).unwrap_or(&0),
             hold_max: Span(*random.pick(&[10, 200, 1_500, 6_000]).unwrap_or(&10)),
             leaps: *random.pick(&[1, 3, 10, 40]).unwrap_or(&5),
-            leap_max: Span(*random.pick(&[2_500, 2_500, 5_000, 70_000]).unwrap_or(&5_000)),
+            leap_max: Span(*random.pick(&[2_500, 5_000, 70_000]).unwrap_or(&5_000)),
             wall_jumps: random.below(4) == 0,
             token_life: Span::seconds(*random.pick(&[30, 90, 3_600, 86_400]).unwrap_or(&3_600)),
             room_max: *random.pick(&[200, 4_096, 65_536, 1 << 20]).unwrap_or(&4_096),
@@ -185,7 +185,8 @@ impl Plan {
             disk_stalls: *random.pick(&[0, 0, 2]).unwrap_or(&0),
             partitions: *random.pick(&[2, 4, 16, 255]).unwrap_or(&255),
             commands_burst: *random.pick(&[100, 2_000, 2_000]).unwrap_or(&2_000),
-            idempotency: *random.pick(&[Span::seconds(60), Span::seconds(900), IDEMPOTENCY_WINDOW])
+            idempotency: *random
+                .pick(&[Span::seconds(60), Span::seconds(900), IDEMPOTENCY_WINDOW])
                 .unwrap_or(&IDEMPOTENCY_WINDOW),
             connections_max: *random.pick(&[2, 5, usize::MAX, usize::MAX, usize::MAX]).unwrap_or(&usize::MAX),
             unauthenticated_max: *random.pick(&[3, 8_192, 8_192]).unwrap_or(&8_192),

@@ -7,9 +7,9 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
-use domain::{Effect, Input};
+use domain::{Effect, Input, Origin};
 use model::limits::{OUTBOX_BYTES_MAX, WINDOW_BYTES_MAX};
-use model::{Now, ShardId};
+use model::{ConnectionId, Now, ShardId};
 use shard::{Close, Event, Metric, Shard};
 use store::Reply;
 
@@ -44,6 +44,8 @@ pub struct Side {
     unauthenticated_max: usize,
     slots: Vec<Option<WireId>>,
     free: Vec<u32>,
+    /// How often each slot was given out.
+    tenants: Vec<u32>,
     /// Requests that have come from outside the sockets.
     pub outside: VecDeque<Input>,
     /// It does nothing before this step.
@@ -98,6 +100,7 @@ impl Side {
             unauthenticated_max: plan.unauthenticated_max,
             slots: Vec::new(),
             free: Vec::new(),
+            tenants: Vec::new(),
             outside: VecDeque::new(),
             rests_until: 0,
             faults: 0,
@@ -213,6 +216,11 @@ impl Side {
         if let Effect::Mail { input: Input::Deliver(delivery), .. } = &effect {
             around.oracle.hears(self.id, delivery.conversation, delivery.entry.seq);
         }
+        if let Some(connection) = addressee(&effect) {
+            // The first tenant has the generation 0.
+            let tenants = self.tenants.get(connection.slot as usize).copied().unwrap_or_default();
+            around.coverage.add(Seen::StaleMail, u64::from(connection.generation + 1 < tenants));
+        }
         self.shard.handle(around.now, Event::Mail(effect));
     }
 
@@ -248,8 +256,10 @@ impl Side {
         for wire in around.wires.arrivals(self.id) {
             let slot = self.free.pop().unwrap_or_else(|| {
                 self.slots.push(None);
+                self.tenants.push(0);
                 self.slots.len() as u32 - 1
             });
+            self.tenants[slot as usize] += 1;
             self.slots[slot as usize] = Some(wire);
             around.trace.line(format_args!("{} s{} Event::Accepted {slot}", around.now.mono.0, self.id.0));
             let full = self.shard.connections() >= self.connections_max;
@@ -439,5 +449,15 @@ impl Side {
             }
         }
         self.shard.handle(around.now, Event::Gone { slot });
+    }
+}
+
+/// The connection that a piece of mail is for.
+fn addressee(effect: &Effect) -> Option<ConnectionId> {
+    match effect {
+        Effect::Push { connection, .. }
+        | Effect::Close { connection, .. }
+        | Effect::Answer { origin: Origin::Connection { connection, .. }, .. } => Some(*connection),
+        _ => None,
     }
 }

@@ -23,13 +23,33 @@ impl World {
         if self.disk.failed {
             return Ok(());
         }
+        if self.sync_waits > 0 && !all {
+            self.sync_waits -= 1;
+            return Ok(());
+        }
         if self.disk.writing.is_some() {
             self.finish()?;
             if !all {
                 return Ok(());
             }
         }
-        let mut batch = self.disk.gather(&mut self.random, all);
+        let batch = self.disk.gather(&mut self.random, all);
+        self.take_up(batch)?;
+        let at_once = all || self.sync_waits == 0 && self.random.below(2) == 0;
+        if at_once { self.finish() } else { Ok(()) }
+    }
+
+    /// The store thread has just taken up all there is, and written some of it.
+    pub fn begin_commit(&mut self) -> Checked {
+        if self.disk.failed || self.disk.writing.is_some() {
+            return Ok(());
+        }
+        let batch = self.disk.gather(&mut self.random, true);
+        self.take_up(batch)
+    }
+
+    /// Writes a batch, unless there is nothing to write or no room.
+    fn take_up(&mut self, mut batch: Batch) -> Checked {
         self.keep_house(&mut batch);
         if batch.requests.is_empty() {
             return Ok(());
@@ -46,12 +66,13 @@ impl World {
         }
         if !self.calm && self.tamper.strikes(Mistake::AnswersBeforeCommit, &mut self.random) {
             self.answer_early(&mut batch);
+            self.sync_waits = 20;
         }
         if self.tamper.mistake() == Mistake::DeliveredBeforeCommit {
             self.deliver_early(&batch);
         }
         self.disk.write(batch);
-        if all || self.random.below(2) == 0 { self.finish() } else { Ok(()) }
+        Ok(())
     }
 
     /// Old client ids are forgotten, beside what was asked.
@@ -120,11 +141,16 @@ impl World {
     /// A mistake: sends new messages on their way to their devices before they are written.
     fn deliver_early(&mut self, batch: &Batch) {
         let (key, shards) = (self.hash_key(), self.plan.shards);
+        let mut heads = BTreeMap::new();
         for (request, (owner, ..)) in batch.requests.iter().zip(&batch.from) {
-            let Request::Append { conversation, from, client_id, ts, payload, .. } = request else { continue };
+            let Request::Append { conversation, from, client_id, ts, payload, .. } = request else {
+                continue;
+            };
             let Some(record) = self.disk.store.record(*conversation) else { continue };
             let body = Body::Message { from: *from, client_id: *client_id, payload: payload.clone() };
-            let entry = Arc::new(Entry { seq: record.head.next(), ts: *ts, body });
+            let head = heads.entry(*conversation).or_insert(record.head);
+            *head = head.next();
+            let entry = Arc::new(Entry { seq: *head, ts: *ts, body });
             let mut routes: BTreeMap<_, Vec<UserId>> = BTreeMap::new();
             for member in &record.members {
                 routes.entry(partition_of_user(&key, member.user)).or_default().push(member.user);
@@ -148,18 +174,26 @@ impl World {
         let reading = self.tamper.mistake().reading();
         let was_writing = self.disk.writing.is_some() || self.disk.failed;
         self.disk.crash(&mut self.random);
-        let found = self.disk.recover(reading, &mut self.random);
-        self.oracle.check_durable(&self.disk.store)?;
-        let found = found?;
+        let found = match self.disk.recover(reading, &mut self.random) {
+            Ok(found) => found,
+            // What is wrong for those who were promised something says more.
+            Err(violation) => return self.oracle.check_durable(&self.disk.store).and(Err(violation)),
+        };
         let survived = !found.survivor.is_empty();
         self.coverage.add(Seen::Survivors, u64::from(survived));
         self.coverage.add(Seen::LostTails, u64::from(was_writing && !survived));
         self.coverage.add(Seen::TornTails, u64::from(found.torn));
         self.coverage.add(Seen::InterruptedRecoveries, u64::from(found.interrupted));
         for (request, reply) in &found.survivor {
-            self.trace.line(format_args!("{} survived: {} → {}", self.now.mono.0, Said(request), Said(reply)));
+            self.trace.line(format_args!(
+                "{} survived: {} → {}",
+                self.now.mono.0,
+                Said(request),
+                Said(reply)
+            ));
         }
-        self.check_batch(found.survivor.iter().map(|(request, reply)| (request, reply)))
+        self.check_batch(found.survivor.iter().map(|(request, reply)| (request, reply)))?;
+        self.oracle.check_durable(&self.disk.store)
     }
 
     fn note(&mut self, batch: &Batch) {

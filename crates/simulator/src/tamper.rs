@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use domain::{Effect, Input, Origin, Push, Ticket};
 use model::{
-    Body, ConnectionId, ConversationId, DeviceKey, Entry, PartitionId, Payload, Seq, ShardId, UserId, Wall,
+    Body, ConnectionId, ConversationId, DeviceKey, Entry, PartitionId, Payload, Seq, ShardId, Span, UserId,
+    Wall,
 };
 use shard::Ask;
 use store::{Reply, Request};
@@ -116,6 +117,11 @@ impl Mistake {
         match self {
             Mistake::AnswersAfterFailedSync => plan.failed_syncs = vec![5, 20, 60],
             Mistake::FullDiskAcknowledged => plan.full_writes = (3..200).step_by(5).collect(),
+            // Mail has to be so slow that its connection is gone before.
+            Mistake::SlotReused => {
+                (plan.holds, plan.hold_max) = (100, Span(1_500));
+                (plan.breaks, plan.sleepers) = (40, 0);
+            }
             Mistake::AnswersBeforeCommit
             | Mistake::SyncSkipped
             | Mistake::TornBatchTaken
@@ -180,7 +186,10 @@ impl Tamper {
         let strikes = random.below(8) == 0;
         match (effect, self.mistake) {
             (Effect::Mail { input: Input::Deliver(_), .. }, Mistake::DeliveryLost) if strikes => {}
-            (Effect::Mail { to: owner, input: Input::Deliver(mut delivery) }, Mistake::RemovedStillServed) => {
+            (
+                Effect::Mail { to: owner, input: Input::Deliver(mut delivery) },
+                Mistake::RemovedStillServed,
+            ) => {
                 let served = self.served.entry((delivery.conversation, owner)).or_default();
                 served.extend(delivery.users.iter());
                 served.sort_unstable();
@@ -242,12 +251,18 @@ impl Tamper {
         }
     }
 
+    /// The process was started again, and all slots are free.
+    pub fn restarted(&mut self) {
+        self.tenants.clear();
+    }
+
     /// The same effect for whoever has the slot now.
     fn readdressed(&self, mut effect: Effect) -> Effect {
         if let Effect::Push { connection, .. }
         | Effect::Close { connection, .. }
         | Effect::Answer { origin: Origin::Connection { connection, .. }, .. } = &mut effect
             && let Some((tenant, _)) = self.tenants.get(&(connection.shard, connection.slot))
+            && tenant.generation > connection.generation
         {
             *connection = *tenant;
         }

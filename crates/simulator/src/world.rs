@@ -72,6 +72,8 @@ pub struct World {
     disk_rests_until: u32,
     /// When client ids are next forgotten.
     pub forget_at: Mono,
+    /// Turns of the store thread before its next sync: a mistake made on purpose.
+    pub sync_waits: u32,
     /// A sync has failed, and the process ends after some more steps.
     pub ends_in: Option<u32>,
 }
@@ -111,6 +113,7 @@ impl World {
             draining_until: None,
             disk_rests_until: 0,
             forget_at: Mono(0),
+            sync_waits: 0,
             ends_in: None,
             plan,
             random,
@@ -153,6 +156,9 @@ impl World {
 
     /// The process dies, and another takes its place.
     pub fn crash(&mut self) -> Checked {
+        if !self.calm && self.random.below(2) == 0 {
+            self.begin_commit()?;
+        }
         self.trace.line(format_args!("{} the process dies and is started again", self.now.mono.0));
         self.coverage.count(Seen::Crashes);
         self.restart()
@@ -162,10 +168,12 @@ impl World {
     pub fn restart(&mut self) -> Checked {
         self.wires.sever_all();
         self.post.clear();
+        self.tamper.restarted();
         self.office.crash();
         self.loaded.clear();
         self.draining_until = None;
         self.ends_in = None;
+        self.sync_waits = 0;
         self.forget_at = self.now.mono + FORGET_EVERY;
         self.recover()?;
         self.start();
@@ -257,7 +265,7 @@ impl World {
         }
         if self.random.permille(self.plan.leaps) {
             let leap = self.random.between(100, self.plan.leap_max.0);
-            match self.random.below(4) {
+            match self.random.below(2) {
                 0 => self.live_through(Span(leap))?,
                 // The whole process stood still.
                 _ => self.pass(Span(leap)),

@@ -11,7 +11,10 @@ Run the simulator: whole servers by function calls, everything that happens draw
 Usage: cargo xtask sim [OPTIONS]
 
 Options:
-  --seeds N   Run N seeds, each twice, and compare the traces [default: 300]
+  --seeds N   Run N seeds, each twice, and compare the traces [default: 300]. From 300 on, everything
+              that is counted must have happened in one of them
+  --start S   Begin with this seed [default: 1]
+  --jobs J    Run so many seeds at a time [default: as many as there are cores]
   --seed S    Run one seed again
   --trace     Print what happens, step by step
 ";
@@ -28,6 +31,7 @@ pub fn main(repository: &Repository, arguments: Vec<String>) -> Result<ExitCode,
     }
     let trace = options.flag("--trace");
     let (seeds, seed) = (options.value("--seeds")?, options.value("--seed")?);
+    let (start, jobs) = (options.value("--start")?, options.value("--jobs")?);
     options.finish()?;
     let mut command = command(repository);
     match (seeds, seed) {
@@ -35,6 +39,9 @@ pub fn main(repository: &Repository, arguments: Vec<String>) -> Result<ExitCode,
         (None, Some(seed)) => command.args(["--seed", &seed]),
         (seeds, None) => command.args(["--seeds", &seeds.unwrap_or_else(|| SEEDS_DEFAULT.to_string())]),
     };
+    for (option, value) in [("--start", start), ("--jobs", jobs)] {
+        command.args(value.iter().flat_map(|value| [option, value.as_str()]));
+    }
     if trace {
         command.arg("--trace");
     }

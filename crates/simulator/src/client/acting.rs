@@ -42,6 +42,13 @@ impl Place {
 impl Client {
     /// Acts on its link. Gives it back unless it let it go.
     pub(super) fn act(&mut self, mut link: Link<Want>, around: &mut Around<'_>) -> Option<Link<Want>> {
+        if link.introduced && !link.connected && !around.calm && around.random.permille(self.habits.impatient)
+        {
+            around.coverage.count(Seen::Impatience);
+            self.link = Some(link);
+            self.connect(around);
+            return None;
+        }
         if !link.introduced || !(link.connected || self.habits.eager) {
             return Some(link);
         }
@@ -68,7 +75,7 @@ impl Client {
             around.coverage.count(Seen::Stalls);
             link.stalled_until = Mono(
                 now.0 + {
-                    let most = 300_000 >> around.random.below(8);
+                    let most = 300_000 >> around.random.below(6);
                     around.random.between(1, most)
                 },
             );
@@ -279,8 +286,8 @@ impl Client {
     }
 
     fn misbehave(&mut self, link: &mut Link<Want>, around: &mut Around<'_>) {
-        match around.random.below(2) {
-            0 => {
+        match around.random.below(3) {
+            0 | 1 => {
                 let Some((id, conversation)) = around.random.pick(&self.done).copied() else { return };
                 let Some(membership) = around.oracle.membership(conversation, self.key.user) else { return };
                 let payload = Payload::from(&b"other bytes than before"[..]);

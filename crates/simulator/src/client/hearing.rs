@@ -1,9 +1,7 @@
 //! What a client makes of what it hears.
 
-use std::cmp::Ordering;
-
-use model::limits::WINDOW_MESSAGES_MAX;
-use model::{ConversationId, Entry, Mono, Seq};
+use model::limits::{PAYLOAD_BYTES_MAX, WINDOW_BYTES_MAX, WINDOW_MESSAGES_MAX};
+use model::{Body, ConversationId, Entry, Mono, Seq};
 use protocol::{Command, ErrorCode, Token};
 use websocket::Opcode;
 
@@ -13,6 +11,10 @@ use crate::link::{Asked, Heard, Link, Said, Wrong};
 use crate::names::Named;
 use crate::oracle::sent_by;
 use crate::violation::{Checked, broken};
+
+/// Bytes that are let pass in one window: the rules keep no room for those of a page that is under way, and estimate those that an
+/// acknowledgement takes away.
+const BYTES_TOLERATED: usize = 2 * WINDOW_BYTES_MAX;
 
 impl Client {
     /// One thing a client hears on a link.
@@ -334,25 +336,28 @@ impl Client {
         self.check_window(link, around)
     }
 
-    /// At most a window's worth is pushed beyond what the device has acknowledged, or is about to.
+    /// At most a window's worth is pushed beyond what the device has acknowledged, or is about to: in messages, and in bytes.
     fn check_window(&self, link: &Link<Want>, around: &mut Around<'_>) -> Checked {
-        let window = link.pushed.iter().map(|(conversation, pushed)| {
-            let Some(share) = around.oracle.share(*conversation, self.key) else { return 0 };
+        let (mut messages, mut bytes) = (0, 0);
+        for (conversation, pushed) in &link.pushed {
+            let Some(share) = around.oracle.share(*conversation, self.key) else { continue };
             let before = link.first.get(conversation).map_or(Seq::ZERO, |first| first.previous());
             let asked = around.oracle.requested(*conversation, self.key);
-            let base = asked.max(before).max(share.start).0;
+            let base = asked.max(before).max(share.start).0 as usize;
+            let log = around.store.log(*conversation);
             // What it sent itself and follows is passed over.
-            let after = around.store.log(*conversation).iter().skip(base as usize);
-            let own = after.take_while(|entry| sent_by(entry, self.key)).count() as u64;
-            pushed.0.saturating_sub(base + own)
-        });
-        match window.sum::<u64>().cmp(&(WINDOW_MESSAGES_MAX as u64)) {
-            Ordering::Less => {}
-            Ordering::Equal => around.coverage.count(Seen::WindowFull),
-            Ordering::Greater => {
-                let who = Named(self.key);
-                return broken("X1", format!("more than a window is under way to {who}: {:?}", link.pushed));
-            }
+            let own = log.iter().skip(base).take_while(|entry| sent_by(entry, self.key)).count();
+            let first = base + own;
+            messages += (pushed.0 as usize).saturating_sub(first);
+            let under_way = log.get(first..pushed.0 as usize).unwrap_or_default();
+            let others = under_way.iter().filter(|entry| !sent_by(entry, self.key));
+            bytes += others.map(payload_bytes).sum::<usize>();
+        }
+        around.coverage.add(Seen::WindowFull, u64::from(messages == WINDOW_MESSAGES_MAX));
+        around.coverage.add(Seen::WindowBytesFull, u64::from(bytes + PAYLOAD_BYTES_MAX > WINDOW_BYTES_MAX));
+        if messages > WINDOW_MESSAGES_MAX || bytes > BYTES_TOLERATED && messages > 1 {
+            let who = Named(self.key);
+            return broken("X1", format!("{messages} messages of {bytes} bytes are under way to {who}"));
         }
         Ok(())
     }
@@ -381,5 +386,12 @@ impl Client {
             }
         }
         Ok(())
+    }
+}
+
+fn payload_bytes(entry: &Entry) -> usize {
+    match &entry.body {
+        Body::Message { payload, .. } => payload.len(),
+        Body::Change(_) => 0,
     }
 }

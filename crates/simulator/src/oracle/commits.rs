@@ -49,11 +49,11 @@ impl Oracle {
                     return broken("D3", format!("{name} was taken for a repeat and has other bytes"));
                 }
             }
-            (Request::Append { conversation, from, client_id, payload, .. }, Reply::ClientIdReused) => {
-                if self.is_the_first(*conversation, *from, *client_id, payload, store) {
-                    let name = Named(*client_id);
-                    return broken("D3", format!("{name} was refused as reused and is the same message"));
-                }
+            (Request::Append { conversation, from, client_id, payload, .. }, Reply::ClientIdReused)
+                if self.is_the_first(*conversation, *from, *client_id, payload, store) =>
+            {
+                let name = Named(*client_id);
+                return broken("D3", format!("{name} was refused as reused and is the same message"));
             }
             (Request::Acknowledge { conversation, device, seq }, Reply::Done) => {
                 self.moved(*conversation, *device, *seq, store)?;
@@ -143,8 +143,7 @@ impl Oracle {
     ) -> bool {
         let Some((log, seq)) = self.places.get(&(from.user, id)) else { return false };
         let body = store.log(*log).get(seq.previous().0 as usize).map(|entry| &entry.body);
-        *log == conversation
-            && matches!(body, Some(Body::Message { payload: first, .. }) if first == payload)
+        *log == conversation && matches!(body, Some(Body::Message { payload: first, .. }) if first == payload)
     }
 
     /// A cursor was told to move.

@@ -70,10 +70,10 @@ impl Oracle {
         if !members.iter().any(|period| period.contains(entry.seq)) {
             return broken("D9", format!("{who} was told {what} of {name}, no member then: {members:?}"));
         }
-        if let Body::Message { from, client_id, payload } = &entry.body {
-            if !self.was_sent(from.user, *client_id, conversation, payload) {
-                return broken("D2", format!("{who} was told {what} of {name}, nobody sent that"));
-            }
+        if let Body::Message { from, client_id, payload } = &entry.body
+            && !self.was_sent(from.user, *client_id, conversation, payload)
+        {
+            return broken("D2", format!("{who} was told {what} of {name}, nobody sent that"));
         }
         Ok(())
     }

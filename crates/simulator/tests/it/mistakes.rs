@@ -1,4 +1,4 @@
-//! The checkers check: each rule that is broken on purpose is reported within a few seeds.
+//! The checkers check: each rule that is broken on purpose is reported within a few seeds, and by the checker it concerns.
 
 use simulator::{Mistake, run};
 
@@ -25,6 +25,16 @@ fn expected(mistake: Mistake) -> &'static [&'static str] {
         Mistake::DuplicateElsewhere => &["D1", "D3"],
         Mistake::NeverUnmarked => &["rest"],
         Mistake::ReuseTaken => &["D1", "D3", "protocol"],
+        Mistake::RepeatsTakenAgain => &["D3"],
+        Mistake::WindowTailLost => &["D5", "D11", "order", "rest"],
+        Mistake::SyncSkipped => &["D1", "D7", "S3"],
+        Mistake::SlotReused => &["D9", "order", "protocol", "D5"],
+        Mistake::DeliveredBeforeCommit => &["D1", "D4"],
+        Mistake::TwoWriters => &["D1", "D3", "D4", "D5", "D7", "D11", "order", "rest", "protocol"],
+        Mistake::AnswersAfterFailedSync => &["S1"],
+        Mistake::FullDiskAcknowledged => &["D1", "D3", "D7", "D9", "office"],
+        Mistake::TornBatchTaken => &["S3", "D1", "D7"],
+        Mistake::RecoveredTwice => &["S3", "D1", "D7"],
     }
 }
 
