@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use domain::{Effect, Input, Origin};
 use model::limits::{OUTBOX_BYTES_MAX, WINDOW_BYTES_MAX};
@@ -117,7 +118,17 @@ impl Side {
     pub fn turn(&mut self, around: &mut Surroundings<'_>) -> bool {
         let strikes = around.random.below(1_000) < around.faults as usize;
         domain::fault::arm(if strikes { around.random.between(1, FAULT_POINTS_MAX) as u32 } else { 0 });
-        let busy = self.turn_unharmed(around);
+        let busy = catch_unwind(AssertUnwindSafe(|| self.turn_unharmed(around))).unwrap_or_else(|panic| {
+            if !strikes {
+                resume_unwind(panic);
+            }
+            let what = "a panic made on purpose was not survived".to_owned();
+            self.violation = Some(Violation { invariant: "panic", what });
+            true
+        });
+        if self.violation.is_some() {
+            return true;
+        }
         if strikes && domain::fault::arm(0) == 0 {
             around.coverage.count(Seen::Faults);
             self.faults += 1;
