@@ -1,12 +1,14 @@
-//! The repository's own commands: `cargo xtask test | layers | tidy | sim | torture | bench`.
+//! The repository's own commands: `cargo xtask test | layers | tidy | guards | sim | torture | bench`.
 //!
 //! Owns what the repository demands of itself and how that is run. Uses the standard library alone, because it is
 //! compiled before everything else; deliberately knows nothing of the server's code but its files and its programs.
 
 mod bench;
 mod code;
+mod guards;
 mod layers;
 mod manifest;
+mod named_test;
 mod options;
 mod prerequisites;
 mod process;
@@ -31,6 +33,7 @@ Commands:
             a browser. Installs what is missing (Debian, as root)
   layers    Check which crate may use which, and that the pure ones know no clock, thread, socket, file or lock
   tidy      Check rules about files: module heads, names, lengths, links, leftovers
+  guards    Take each guard of the code away and see whether a test notices
   sim       Run the simulator: many seeds, or one seed again
   torture   Kill, soak or restart the real binary under load, for as long as you like
   bench     Run a benchmark and keep its result in bench/results/
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         "test" => test::main(&repository, arguments),
         "layers" => layers::main(&repository, arguments),
         "tidy" => tidy::main(&repository, arguments),
+        "guards" => guards::main(&repository, arguments),
         "sim" => sim::main(&repository, arguments),
         "torture" => torture::main(&repository, arguments),
         "bench" => bench::main(&repository, arguments),

@@ -73,7 +73,7 @@ pub fn run(command: Command, limit: Duration) -> Ended {
 }
 
 /// As [`run`], with the output shown elsewhere.
-fn run_to(
+pub fn run_to(
     mut command: Command,
     limit: Duration,
     out: impl Write + Send + 'static,

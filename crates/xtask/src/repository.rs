@@ -80,16 +80,21 @@ impl Repository {
         self.root.join(path).exists()
     }
 
-    /// Every text file that is tracked, or new and not ignored; in order of path.
-    pub fn text_files(&self) -> Result<Vec<TextFile>, String> {
+    /// Every file that is tracked, or new and not ignored; in order.
+    pub fn paths(&self) -> Vec<String> {
         let mut paths = match self.listed_by_git() {
             Some(paths) => paths,
             None => self.walk(),
         };
         paths.sort();
         paths.dedup();
+        paths
+    }
+
+    /// Every text file that is tracked, or new and not ignored; in order of path.
+    pub fn text_files(&self) -> Result<Vec<TextFile>, String> {
         let mut files = Vec::new();
-        for path in paths {
+        for path in self.paths() {
             match std::fs::read(self.root.join(&path)) {
                 // What is not UTF-8 is no text: pictures, database fixtures.
                 Ok(bytes) => files.extend(String::from_utf8(bytes).ok().map(|text| TextFile { path, text })),

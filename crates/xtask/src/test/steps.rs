@@ -88,6 +88,19 @@ pub const STEPS: &[Step] = &[
         }),
     },
     Step {
+        name: "loom",
+        about: "the mail between threads, in every order that loom finds (bounded preemptions)",
+        needs: &[],
+        minutes: 8,
+        work: Work::Program(|repository| {
+            let mut command =
+                cargo(repository, &["test", "--quiet", "--release", "--package", "fabric", "--test", "it"]);
+            // A target folder of its own: the flag would make everything else compile again.
+            command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", repository.target().join("loom"));
+            command
+        }),
+    },
+    Step {
         name: "build",
         about: "the release build, which the steps after it use",
         needs: &[],

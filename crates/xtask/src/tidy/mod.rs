@@ -1,7 +1,9 @@
 //! Rules about files that no compiler checks.
 //!
-//! Owns which rules there are. `sources` looks at code, `documents` at Markdown; both get text and give findings.
+//! Owns which rules there are. `sources` looks at code, `documents` at Markdown, `attacks` at one page of it; all get text and
+//! give findings.
 
+mod attacks;
 mod documents;
 mod sources;
 
@@ -9,7 +11,7 @@ use std::process::ExitCode;
 
 use crate::options::Options;
 use crate::repository::{Finding, Repository, TextFile};
-use crate::verdict;
+use crate::{guards, verdict};
 
 const HELP: &str = "\
 Check rules about files that no compiler checks.
@@ -18,7 +20,8 @@ Usage: cargo xtask tidy
 
 Rust modules open with //! and say what they own; no file is called utils, helpers, common, types or misc; files stay
 under 700 lines; nothing is left to do (no to-do macros, no ignored tests); one integration test binary per crate;
-links and paths in Markdown resolve, and the names it mentions exist; no machine's paths and no registry's hosts; no
+links and paths in Markdown resolve, and the names it mentions exist; the guards that `cargo xtask guards` takes away are
+there, and docs/attacks.md names them and tests that exist; no machine's paths and no registry's hosts; no
 trailing blanks; the licences are there.
 ";
 
@@ -46,6 +49,8 @@ fn check_files(files: &[TextFile]) -> Vec<Finding> {
     }
     sources::check_lengths(files, &mut findings);
     documents::check(files, &mut findings);
+    attacks::check(files, &mut findings);
+    findings.extend(guards::check(files));
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
         if !files.iter().any(|file| file.path == licence) {
             findings.push(Finding::new(licence, 0, "is missing"));
