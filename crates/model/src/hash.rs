@@ -58,3 +58,37 @@ pub fn partition_of_user(key: &HashKey, user: UserId) -> PartitionId {
 pub fn partition_of_conversation(key: &HashKey, conversation: ConversationId) -> PartitionId {
     PartitionId((key.hash(b'c', &conversation.0, 0) >> 56) as u8)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: HashKey = HashKey([1; 16]);
+    const ANOTHER: HashKey = HashKey([2; 16]);
+
+    fn user(number: u32) -> UserId {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&number.to_be_bytes());
+        UserId(bytes)
+    }
+
+    /// How many of the ids that fall together under one key fall together under another, at most. `place` gives 256 places.
+    fn together(place: impl Fn(&HashKey, u32) -> u8) -> usize {
+        let chosen: Vec<u32> = (0..).filter(|number| place(&ONE, *number) == 7).take(512).collect();
+        let mut counts = [0_usize; PARTITIONS];
+        chosen.iter().for_each(|number| counts[usize::from(place(&ANOTHER, *number))] += 1);
+        counts.into_iter().max().unwrap_or(0)
+    }
+
+    #[test]
+    fn another_key_spreads_ids_another_way() {
+        // Who has found ids for one place of one server has two for each place of the next: 512 over 256. More than 16 in
+        // one of them come by chance once in 10^9 (Poisson with mean 2).
+        let conversation = |number| ConversationId(user(number).0);
+        assert!(together(|key, number| partition_of_user(key, user(number)).0) <= 16);
+        assert!(together(|key, number| partition_of_conversation(key, conversation(number)).0) <= 16);
+        assert!(together(|key, number| key.hash_one(user(number)) as u8) <= 16);
+        let device = |number| DeviceKey { user: user(number), device: crate::DeviceId(1) };
+        assert!(together(|key, number| key.device(device(number)) as u8) <= 16);
+    }
+}

@@ -11,6 +11,7 @@ mod errors;
 mod faults;
 mod floods;
 mod memory;
+mod permissions;
 mod pushes;
 mod splits;
 mod upgrades;

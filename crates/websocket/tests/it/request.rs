@@ -85,6 +85,27 @@ fn a_head_is_understood_at_every_split_into_two() {
 }
 
 #[test]
+fn a_byte_of_the_head_that_was_looked_at_is_not_looked_at_again_until_the_end() {
+    // What was fed before is overwritten with bytes that no head may hold, each time: a second look would find line ends
+    // and control characters in it. The last call has the whole head. So a head of n bytes costs 2 n looks, not n².
+    let long = with(&format!("X: {}", "x".repeat(7_000)));
+    for head in [GOOD, &long] {
+        for garbage in [b'\n', b'\0', b'\r', 0xff] {
+            let mut reader = RequestReader::new();
+            let line = head.find('\n').expect("a request line") + 1;
+            for len in 1..head.len() {
+                // The request line is read when it ends, to see whose request this is.
+                let mut bytes = vec![garbage; len];
+                let seen = if len <= line { 0 } else { len - 1 };
+                bytes[seen..].copy_from_slice(&head.as_bytes()[seen..len]);
+                assert_eq!(reader.advance(&bytes, PATH), Progress::Incomplete, "{len} bytes, {garbage:#x}");
+            }
+            assert_eq!(outcome(reader.advance(head.as_bytes(), PATH)), Outcome::Upgrade, "{garbage:#x}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_for_the_socket_path_is_the_http_sides_as_soon_as_the_line_is_there() {
     for line in [
         "GET / HTTP/1.1\r\n",

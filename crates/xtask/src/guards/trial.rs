@@ -141,7 +141,7 @@ impl Copy {
             if !self.builds(*loom, &program, &log) {
                 return Ok(Verdict::DoesNotCompile(self.log(&log)));
             }
-            match self.run(*loom, &program, &[test.filter.clone()], &log)? {
+            match self.run(*loom, &program, std::slice::from_ref(&test.filter), &log)? {
                 Ran::Passed => return Ok(Verdict::Unnoticed(name.clone())),
                 Ran::Failed => {}
                 Ran::Hung => hung = Some(name.clone()),
