@@ -2,7 +2,7 @@
 
 use reactor::DescriptorLimit;
 
-use crate::config::Config;
+use configuration::Config;
 
 /// Descriptors of a table that are no connections of a shard: the database, listeners, wakers, what HTTP needs.
 const RESERVED: u64 = 64;

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use crate::config::Mistake;
+use configuration::Mistake;
 
 /// The command could not do what it was asked.
 const FAILED: u8 = 1;

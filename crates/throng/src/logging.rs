@@ -9,7 +9,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt};
 
-use crate::config::{Config, LogFormat};
+use configuration::{Config, LogFormat};
 
 /// Starts logging for the rest of the process, of panics too. A second call changes nothing.
 pub fn start(config: &Config) {

@@ -4,7 +4,7 @@
 //! goes wrong is one line on standard error. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
 
 mod arguments;
-mod config;
+mod check;
 mod database;
 mod descriptors;
 mod failure;
@@ -21,9 +21,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind as UsageKind;
+use configuration::{Loaded, Sources};
 
 use arguments::{Arguments, Command, ConfigCommand, Db, Generate, Keys, Place, Serve, Token};
-use config::{Loaded, Sources};
 use failure::{Failure, say};
 use serve::ServeError;
 
@@ -39,9 +39,9 @@ fn main() -> ExitCode {
         Command::Config(ConfigCommand::Init { file }) => write_sample(&file),
         Command::Config(ConfigCommand::Check { place }) => check_configuration(&place),
         Command::Config(ConfigCommand::Show { place }) => {
-            loaded(&place, Vec::new()).and_then(|loaded| print(&config::shown(&loaded.effective)))
+            loaded(&place, Vec::new()).and_then(|loaded| print(&configuration::shown(&loaded.effective)))
         }
-        Command::Config(ConfigCommand::Docs) => print(&config::documentation()),
+        Command::Config(ConfigCommand::Docs) => print(&configuration::documentation()),
         Command::Db(db) => database(&db),
     };
     done.unwrap_or_else(|failure| failure.report())
@@ -129,7 +129,7 @@ fn write_sample(file: &Path) -> Done {
         .write(true)
         .create_new(true)
         .open(file)
-        .and_then(|mut opened| opened.write_all(config::sample().as_bytes()));
+        .and_then(|mut opened| opened.write_all(configuration::sample().as_bytes()));
     match written {
         Ok(()) => {
             say(&format!("wrote {0}; start with `throng serve --config {0}`", file.display()));
@@ -145,7 +145,7 @@ fn write_sample(file: &Path) -> Done {
 
 fn check_configuration(place: &Place) -> Done {
     let loaded = loaded(place, Vec::new())?;
-    let mistakes = config::check(&loaded.config);
+    let mistakes = check::check(&loaded.config);
     match mistakes.is_empty() {
         true => print("the configuration is good\n"),
         false => Err(Failure::mistakes(&mistakes)),
@@ -179,7 +179,7 @@ fn loaded(place: &Place, mut flags: Vec<(&'static str, String)>) -> Result<Loade
         .filter(|(name, _)| name.starts_with("THRONG_"))
         .collect();
     let sources = Sources { file: place.config.clone(), environment, flags };
-    let loaded = config::load(&sources).map_err(|mistakes| Failure::mistakes(&mistakes))?;
+    let loaded = configuration::load(&sources).map_err(|mistakes| Failure::mistakes(&mistakes))?;
     for warning in &loaded.warnings {
         say(&format!("warning: {warning}"));
     }

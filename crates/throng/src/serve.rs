@@ -14,9 +14,9 @@ use node::{Node, StartError};
 use store_sqlite::{OpenError, SqliteStore};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::config::Config;
 use crate::descriptors::Tables;
 use crate::keys::{self, KeysError};
+use configuration::Config;
 
 /// Why the server could not start, or had to stop.
 #[derive(Debug)]

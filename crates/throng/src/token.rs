@@ -8,8 +8,8 @@ use auth::{Grant, TokenError, mint, verify};
 use aws_lc_rs::rand;
 use model::{Span, UserId, Wall};
 
-use crate::config::{Config, parse_span};
 use crate::keys::{self, KeysError};
+use configuration::{Config, parse_span};
 
 /// What the token shall say.
 #[derive(Debug, Clone, Copy)]

@@ -67,7 +67,11 @@ const ROOMS: &[Room] = &[
     // It breaks the real binary from outside.
     confined("torture", 8, &["model", "websocket", "protocol", "auth", "reactor", "load"]),
     confined("audit", 7, &["model"]),
+    // What an operator writes; what the options do is the business of others.
+    confined("configuration", 7, &["model", "auth"]),
     room("throng", 9),
+    // A tool: what the fuzz targets do with their bytes.
+    room("fuzzing", 8),
     // Compiled before everything else.
     confined("xtask", 0, &[]),
 ];

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use auth::{Algorithm, KeyError, Keys, Rules, SigningKey, VerifyingKey, parse_jwks};
 
-use crate::config::Config;
+use configuration::Config;
 
 pub use generate::{Generated, generate};
 

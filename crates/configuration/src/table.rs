@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::limits;
 
-use super::kind::Kind;
+use crate::kind::Kind;
 
 /// An option.
 #[derive(Debug)]
@@ -329,12 +329,12 @@ pub const SETTINGS: &[Setting] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::kind::Value;
+    use crate::kind::Value;
 
     #[test]
     fn defaults_are_those_of_the_limits() {
-        let sources = crate::config::Sources::default();
-        let config = crate::config::load(&sources).expect("the defaults are valid").config;
+        let sources = crate::Sources::default();
+        let config = crate::load(&sources).expect("the defaults are valid").config;
         let milliseconds = |span: model::Span| Duration::from_millis(span.0);
         assert_eq!(config.messages.payload_bytes_max, limits::PAYLOAD_BYTES_MAX);
         assert_eq!(config.messages.idempotency_window, limits::IDEMPOTENCY_WINDOW);
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn every_default_is_written_as_it_would_be_shown() {
-        let loaded = crate::config::load(&crate::config::Sources::default()).expect("the defaults are valid");
+        let loaded = crate::load(&crate::Sources::default()).expect("the defaults are valid");
         for effective in &loaded.effective {
             if !matches!(effective.value, Value::Path(_)) {
                 assert_eq!(effective.value.toml(), effective.setting.default, "{}", effective.setting.key);

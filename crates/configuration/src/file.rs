@@ -6,23 +6,21 @@ use auth::Algorithm;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::kind::{Found, KeyFile, Kind, is_path};
-use super::mistake::{Mistake, Origin};
-use super::nearest::nearest;
-use super::table::{SECTIONS, SETTINGS, Setting, setting};
+use crate::kind::{Found, KeyFile, Kind, is_path};
+use crate::mistake::{Mistake, Origin};
+use crate::nearest::nearest;
+use crate::table::{SECTIONS, SETTINGS, Setting, setting};
 
 /// What the file sets, with the line of each.
 pub type Entries = Vec<(&'static Setting, Found, Origin)>;
 
-/// Reads a configuration file.
+/// Reads the text of the file at `path`.
 ///
 /// # Errors
 /// Every mistake in it, but after a mistake of syntax nothing more is looked at.
-pub fn read(path: &Path) -> Result<Entries, Vec<Mistake>> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| vec![Mistake::in_file(path, format_args!("cannot be read: {error}"))])?;
-    let mut reader = Reader { path, text: &text, entries: Vec::new(), mistakes: Vec::new() };
-    match DeTable::parse(&text) {
+pub fn read(path: &Path, text: &str) -> Result<Entries, Vec<Mistake>> {
+    let mut reader = Reader { path, text, entries: Vec::new(), mistakes: Vec::new() };
+    match DeTable::parse(text) {
         Ok(document) => reader.table("", document.get_ref()),
         Err(error) => {
             let place = reader.origin(error.span().map_or(0, |span| span.start));

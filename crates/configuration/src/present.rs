@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::sources::{Effective, FILE_VARIABLE};
-use super::table::{SECTIONS, SETTINGS, Setting};
+use crate::sources::{Effective, FILE_VARIABLE};
+use crate::table::{SECTIONS, SETTINGS, Setting};
 
 /// The file that `throng config init` writes: every option with its default, commented out.
 pub fn sample() -> String {
@@ -53,7 +53,7 @@ pub fn shown(effective: &[Effective]) -> String {
 pub fn documentation() -> String {
     let mut page = format!(
         "# Configuration\n\n\
-         Made by `throng config docs`; a test keeps it true. Change `crates/throng/src/config/table.rs` instead.\n\n\
+         Made by `throng config docs`; a test keeps it true. Change `crates/configuration/src/table.rs` instead.\n\n\
          Every option has a default, so throng runs without any configuration. A value comes from the first of\n\n\
          1. a flag (`throng serve --help` lists them),\n\
          2. an environment variable,\n\

@@ -3,8 +3,8 @@
 use std::io::ErrorKind;
 use std::net::TcpListener;
 
-use super::mistake::Mistake;
-use super::settings::Config;
+use configuration::{Config, Mistake};
+
 use crate::failure::chain;
 use crate::keys;
 

@@ -6,26 +6,38 @@ use std::time::Duration;
 
 use model::Span;
 
-use super::kind::{KeyFile, Value, span_text};
-use super::mistake::{Mistake, Origin};
-use super::sources::Effective;
+use crate::kind::{KeyFile, Value, span_text};
+use crate::mistake::{Mistake, Origin};
+use crate::sources::Effective;
 
 /// Everything an operator decides. What each field means stands in the table, under the same name.
 #[derive(Debug, Clone)]
 pub struct Config {
+    /// Where connections are accepted.
     pub listen: SocketAddr,
+    /// The folder with the database and, by default, the keys.
     pub data: PathBuf,
+    /// Development mode: a page to try it, and identities for the asking.
     pub dev: bool,
     /// 0: as many as there are cores.
     pub shards: u16,
+    /// How long connections are sent away before the server ends.
     pub drain: Span,
+    /// Web origins that may connect; empty: the same host only.
     pub origins: Vec<String>,
+    /// How many connections, and how they are kept alive.
     pub connections: Connections,
+    /// How fast clients may come in, on each shard.
     pub admission: Rate,
+    /// How fast one connection may send commands.
     pub commands: Rate,
+    /// Messages: their size and how long they are kept.
     pub messages: Messages,
+    /// The store and its group commit.
     pub store: Store,
+    /// Who may connect.
     pub auth: Auth,
+    /// The log.
     pub log: Log,
 }
 
@@ -34,52 +46,74 @@ pub struct Config {
 pub struct Connections {
     /// `None`: as many as the descriptor limit allows.
     pub shard_max: Option<u32>,
+    /// Connections of a shard that have not said who they are.
     pub unauthenticated_max: u32,
+    /// The same, from one address.
     pub unauthenticated_per_address_max: u32,
+    /// From accept to a valid `connect`.
     pub connect_deadline: Span,
+    /// A connection quiet for this long is pinged.
     pub ping_interval: Span,
+    /// The earliest moment at which clients are asked to come back.
     pub reconnect_min: Span,
+    /// The latest.
     pub reconnect_max: Span,
 }
 
 /// `[admission]` and `[commands]`: a token bucket.
 #[derive(Debug, Clone, Copy)]
 pub struct Rate {
+    /// On average.
     pub per_second: u32,
+    /// At once.
     pub burst: u32,
 }
 
 /// `[messages]`
 #[derive(Debug, Clone)]
 pub struct Messages {
+    /// Longest payload, in bytes.
     pub payload_bytes_max: usize,
+    /// How long a `client_id` is remembered.
     pub idempotency_window: Span,
+    /// Receipts are not sent in conversations with more members.
     pub receipts_members_max: usize,
+    /// Conversations that one partition keeps in memory.
     pub resident_conversations_max: usize,
 }
 
 /// `[store]`
 #[derive(Debug, Clone)]
 pub struct Store {
+    /// Requests in one commit, at most.
     pub commit_batch_max: usize,
+    /// The page cache of the database.
     pub cache_bytes: usize,
 }
 
 /// `[auth]`
 #[derive(Debug, Clone)]
 pub struct Auth {
+    /// What `aud` of a token must be or contain.
     pub audience: String,
+    /// What `iss` must be, if anything.
     pub issuer: Option<String>,
+    /// How far clocks may differ.
     pub leeway: Span,
+    /// How long a token may live.
     pub token_lifetime_max: Span,
+    /// The keys that sign tokens.
     pub keys: Vec<KeyFile>,
+    /// A file with a set of keys.
     pub jwks: Option<PathBuf>,
 }
 
 /// `[log]`
 #[derive(Debug, Clone)]
 pub struct Log {
+    /// How a line looks.
     pub format: LogFormat,
+    /// How much is logged.
     pub level: String,
 }
 
@@ -94,7 +128,7 @@ pub enum LogFormat {
 
 impl Config {
     /// Takes the values of the table apart.
-    pub(super) fn from_values(values: &[Effective]) -> Result<Config, Vec<Mistake>> {
+    pub(crate) fn from_values(values: &[Effective]) -> Result<Config, Vec<Mistake>> {
         let v = Values(values);
         v.check_order("connections.reconnect_min", "connections.reconnect_max")?;
         v.check_order("connections.unauthenticated_per_address_max", "connections.unauthenticated_max")?;

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::file;
-use super::kind::{Found, Kind, Value};
-use super::mistake::{Mistake, Origin};
-use super::nearest::{distance, nearest};
-use super::settings::Config;
-use super::table::{SETTINGS, Setting, setting};
+use crate::file;
+use crate::kind::{Found, Kind, Value};
+use crate::mistake::{Mistake, Origin};
+use crate::nearest::{distance, nearest};
+use crate::settings::Config;
+use crate::table::{SETTINGS, Setting, setting};
 
 /// The environment variable that names the file, unless the flag `--config` does.
 pub const FILE_VARIABLE: &str = "THRONG_CONFIG";
@@ -26,9 +26,9 @@ pub struct Sources {
 /// An option with its value and where that came from.
 #[derive(Debug)]
 pub struct Effective {
-    pub setting: &'static Setting,
-    pub value: Value,
-    pub origin: Origin,
+    pub(crate) setting: &'static Setting,
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
 }
 
 /// The result: every option's value, and the same typed.
@@ -42,25 +42,42 @@ pub struct Loaded {
     pub warnings: Vec<Mistake>,
 }
 
-/// Gathers the values from everywhere and checks each, and all together.
+/// Reads the file, if one is named, gathers the values from everywhere and checks each, and all together.
 ///
 /// # Errors
 /// Every mistake, each with its place.
 pub fn load(sources: &Sources) -> Result<Loaded, Vec<Mistake>> {
-    let mut mistakes = Vec::new();
     let file = sources.file.clone().or_else(|| {
         let named =
             sources.environment.iter().find(|(name, value)| name == FILE_VARIABLE && !value.is_empty());
         named.map(|(_, path)| PathBuf::from(path))
     });
-    let entries = match &file {
-        Some(path) => file::read(path).unwrap_or_else(|mut found| {
-            mistakes.append(&mut found);
-            Vec::new()
-        }),
-        None => Vec::new(),
+    let Some(path) = file else { return resolve(sources, Ok(Vec::new()), Path::new("")) };
+    let entries = match std::fs::read_to_string(&path) {
+        Ok(text) => file::read(&path, &text),
+        Err(error) => Err(vec![Mistake::in_file(&path, format_args!("cannot be read: {error}"))]),
     };
-    let folder = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+    resolve(sources, entries, path.parent().unwrap_or(Path::new("")))
+}
+
+/// The same, with a file whose text is known.
+///
+/// # Errors
+/// Every mistake, each with its place.
+pub fn load_text(sources: &Sources, path: &Path, text: &str) -> Result<Loaded, Vec<Mistake>> {
+    resolve(sources, file::read(path, text), path.parent().unwrap_or(Path::new("")))
+}
+
+/// What counts, when this is what the file in that folder sets.
+fn resolve(
+    sources: &Sources,
+    entries: Result<file::Entries, Vec<Mistake>>,
+    folder: &Path,
+) -> Result<Loaded, Vec<Mistake>> {
+    let (entries, mut mistakes) = match entries {
+        Ok(entries) => (entries, Vec::new()),
+        Err(mistakes) => (Vec::new(), mistakes),
+    };
     let mut effective = Vec::with_capacity(SETTINGS.len());
     for setting in SETTINGS {
         let (found, origin) = first_of(setting, sources, &entries);
