@@ -1,4 +1,4 @@
-//! The binary: command line, configuration, composition.
+//! The binary: command line, composition.
 //!
 //! Each command is a few lines here that call the room which knows; what they print goes to standard output, what
 //! goes wrong is one line on standard error. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
