@@ -1,6 +1,7 @@
 //! The kill loop: a crowd chats while the server is killed at random moments, over and over, and nothing may be lost.
 //!
-//! Two kinds of moments: in the middle of the traffic, and right after a start, so that recovery itself is killed.
+//! Three kinds of moments: in the middle of the traffic; right after a start, so that recovery itself is killed; and while the server
+//! takes leave of its clients, having been told to stop.
 
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,8 @@ use crate::traffic::{Person, Traffic, agree, chat, crowd, cursors_are_right};
 
 /// Longest time in the traffic before a kill, after the first answers.
 const TRAFFIC_MAX: u64 = 700;
+/// Longest time between the signal to stop and a kill. The server needs longer to take leave of so many.
+const STOPPING_MAX: u64 = 1_000;
 /// No round takes so long, unless the server is stuck.
 const ROUND_MAX: Duration = Duration::from_secs(20);
 /// From the last kill until everything has arrived.
@@ -33,6 +36,8 @@ pub struct Report {
     pub kills: u32,
     /// Of them while the server was not ready yet.
     pub early: u32,
+    /// Of them while it was stopping.
+    pub stopping: u32,
     /// Messages that were answered.
     pub messages: u64,
     /// Devices that took part.
@@ -58,8 +63,9 @@ pub fn run(plan: &Plan, chance: &mut Chance, mut tell: impl FnMut(&str)) -> Repo
     let (people, server) = chat(&traffic, people, || {
         let mut took = Duration::from_millis(100);
         for round in 1..=plan.rounds {
-            let early = round % 3 == 0;
-            if early {
+            let mut when = "in traffic";
+            if round % 4 == 3 {
+                when = "while it started";
                 server.kill();
                 report.kills += 1;
                 sound(&place);
@@ -70,13 +76,18 @@ pub fn run(plan: &Plan, chance: &mut Chance, mut tell: impl FnMut(&str)) -> Repo
                 traffic.await_answers(20);
                 traffic.wait(Duration::from_millis(chance.between(0, TRAFFIC_MAX)));
             }
+            if round % 4 == 0 {
+                when = "while it stopped";
+                server.ask_to_stop();
+                std::thread::sleep(Duration::from_millis(chance.between(0, STOPPING_MAX)));
+                report.stopping += 1;
+            }
             server.kill();
             report.kills += 1;
             let summary = sound(&place);
             let began = Instant::now();
             server = start.start();
             took = began.elapsed();
-            let when = if early { "while it started" } else { "in traffic" };
             tell(&format!(
                 "round {round} of {}: killed {when}, {} messages so far; {summary}; up again in {} ms",
                 plan.rounds,

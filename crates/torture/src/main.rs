@@ -87,10 +87,11 @@ fn kill(rounds: u32, mut chance: Chance) -> String {
     let plan = kill::Plan { rounds, size: 50, pause: Duration::from_millis(20) };
     let report = kill::run(&plan, &mut chance, |line| println!("{line}"));
     format!(
-        "{} kills, {} of them while it started; {} messages to {} devices each once, in order, in every conversation; {} connections, \
+        "{} kills, {} of them before it was ready and {} while it stopped; {} messages to {} devices each once, in order, in every conversation; {} connections, \
          {} sends repeated, {} of them on disk already, {} receipts judged; every cursor right, `db check` clean after every kill",
         report.kills,
         report.early,
+        report.stopping,
         report.messages,
         report.devices,
         report.connections,

@@ -13,9 +13,9 @@ Usage: cargo xtask torture kill    [--rounds N]  [--seed S]
        cargo xtask torture restart [--clients N] [--seed S]
 
   kill     50 senders and 50 receivers chat in pairs and groups; in every round the server is killed (SIGKILL) at a
-           random moment, in every third one while it starts. Every acknowledged message must have reached every
-           device once and in order, every cursor and receipt be right, `throng db check` be clean after every kill
-           [default: 20 rounds]
+           random moment of the traffic, or while it starts, or while it stops. Every acknowledged message must have
+           reached every device once and in order, every cursor and receipt be right, `throng db check` be clean
+           after every kill [default: 20 rounds]
   soak     The same people chat through a proxy that delays, splits, stalls, cuts and resets, with a few kills and
            restarts in the first half. Nothing may be lost, and in the second half memory, descriptors, threads and
            files must not grow beyond what is pending [default: 60 minutes]

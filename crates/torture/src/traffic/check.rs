@@ -114,3 +114,79 @@ fn receipts_are_right(server: &Server, person: &Person, token: &str) {
         assert_eq!(told, done, "the receipts of {id} are what the devices said");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::people::Talk;
+    use super::super::person::{Number, Seat};
+    use super::*;
+
+    /// Alice has sent three messages, at the places 2 to 4, and bob has them.
+    fn chatted() -> [Person; 2] {
+        let users = ["alice", "bob"].map(str::to_owned);
+        let talk = Talk::new(ConversationId([7; 16]), &users, 1);
+        let mut number = 0..;
+        let mut people = users.map(|user| {
+            let index = number.next().expect("without end");
+            Person::new(index, user, 1, vec![Seat::new(Arc::clone(&talk), index as usize, index == 0)])
+        });
+        for message in 0..3 {
+            let (seq, message) = (Seq(message + 2), Number(message));
+            people[0].seats[0].answered.insert(message, seq);
+            people[1].seats[0].stored.push((seq, (0, message)));
+        }
+        people
+    }
+
+    /// Whether a change of what they have seen is noticed.
+    fn noticed(change: impl FnOnce(&mut Seat, &mut Seat)) -> bool {
+        let [mut alice, mut bob] = chatted();
+        change(&mut alice.seats[0], &mut bob.seats[0]);
+        let people = [alice, bob];
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| agree(&people))).is_err()
+    }
+
+    #[test]
+    fn what_is_whole_passes() {
+        assert!(!noticed(|_, _| {}));
+        assert!(!noticed(|alice, _| alice.echoes.push((Seq(3), Number(1)))));
+        // Alice has what she sent herself.
+        assert!(!noticed(|_, bob| bob.ahead.push((0, Seq(1), Seq(4)))));
+    }
+
+    #[test]
+    fn whatever_is_lost_doubled_or_moved_is_noticed() {
+        assert!(noticed(|_, bob| bob.stored.truncate(2)), "the last one is lost");
+        assert!(noticed(|_, bob| bob.stored.rotate_left(1)), "the first one comes last");
+        assert!(noticed(|_, bob| bob.stored.push(bob.stored[2])), "one is doubled");
+        assert!(noticed(|_, bob| bob.stored.swap(0, 1)), "two are exchanged");
+        assert!(noticed(|_, bob| bob.stored.push((Seq(5), (0, Number(3))))), "one was never answered");
+        assert!(noticed(|_, bob| bob.stored[1].1 = (0, Number(2))), "one has another's place");
+        let gap = |alice: &mut Seat, bob: &mut Seat| {
+            alice.answered.insert(Number(2), Seq(5));
+            bob.stored[2].0 = Seq(5);
+        };
+        assert!(noticed(gap), "there is a gap in the log");
+        let place_twice = |alice: &mut Seat, _: &mut Seat| {
+            alice.answered.insert(Number(3), Seq(4));
+        };
+        assert!(noticed(place_twice), "two messages have one place");
+        let order = |alice: &mut Seat, bob: &mut Seat| {
+            for (number, seq) in [(0, 3), (1, 2)] {
+                alice.answered.insert(Number(number), Seq(seq));
+                bob.stored[seq as usize - 2].1 = (0, Number(number));
+            }
+        };
+        assert!(noticed(order), "what was sent first comes second");
+        assert!(
+            noticed(|alice, _| alice.echoes.push((Seq(4), Number(1)))),
+            "an echo comes from another place"
+        );
+        assert!(
+            noticed(|alice, _| alice.ahead.push((1, Seq(2), Seq(3)))),
+            "a receipt is ahead of its member"
+        );
+    }
+}

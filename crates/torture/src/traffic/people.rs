@@ -31,7 +31,7 @@ pub struct Member {
 }
 
 impl Talk {
-    fn new(id: ConversationId, users: &[String], writers: u64) -> Arc<Talk> {
+    pub(super) fn new(id: ConversationId, users: &[String], writers: u64) -> Arc<Talk> {
         let member = |user: &String| Member {
             user: auth::user_id(user),
             acknowledged: AtomicU64::new(0),

@@ -25,7 +25,7 @@ const OPENING: Duration = Duration::from_secs(10);
 
 /// A message in somebody's own count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Number(u64);
+pub struct Number(pub(super) u64);
 
 /// Who sent a message, and which of theirs it is.
 pub type Origin = (u64, Number);
@@ -62,6 +62,8 @@ pub struct Seat {
     own: BTreeSet<Seq>,
     /// What the others sent, in the order in which it came.
     pub(super) stored: Vec<(Seq, Origin)>,
+    /// The last message of each sender.
+    last: BTreeMap<u64, Number>,
     /// What it sent itself and was pushed all the same.
     pub(super) echoes: Vec<(Seq, Number)>,
     pub(super) cursor: Seq,
@@ -236,6 +238,8 @@ impl Person {
         let Body::Message { client_id: id, payload: bytes, .. } = &entry.body else { return };
         let (index, number) = origin(*id);
         assert_eq!(bytes.bytes(), payload(index, number, traffic), "the bytes are those that were sent");
+        let before = seat.last.insert(index, number);
+        assert!(before < Some(number), "{own}: {index} sent {number:?} before {before:?}, which came first");
         match index == own {
             true => seat.echoes.push((entry.seq, number)),
             false => seat.stored.push((entry.seq, (index, number))),
@@ -328,6 +332,7 @@ impl Seat {
             answered: BTreeMap::new(),
             own: BTreeSet::new(),
             stored: Vec::new(),
+            last: BTreeMap::new(),
             echoes: Vec::new(),
             cursor: Seq::ZERO,
             acknowledged: Seq::ZERO,
