@@ -13,7 +13,7 @@ use protocol::{
 use websocket::{Event, FrameBuilder, Opcode, Pool, Receiver, Response, ResponseReader};
 
 /// Any mask will do between a test and its own server (RFC 6455 wants one that no page can foresee).
-const MASK: [u8; 4] = [0x5a, 0x1c, 0x33, 0xe7];
+pub const MASK: [u8; 4] = [0x5a, 0x1c, 0x33, 0xe7];
 const NONCE: [u8; 16] = *b"throng's own it.";
 /// Longest wait for an answer that must come.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -116,6 +116,11 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// The socket itself, for what no client should do.
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
     }
 
     /// Sends a command and returns its id.

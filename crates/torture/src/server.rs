@@ -188,6 +188,14 @@ impl Server {
         Duration::from_millis(10 * (ticks(11) + ticks(12)))
     }
 
+    /// Bytes of memory it has now (`VmRSS` of proc_pid_status(5), in KiB).
+    pub fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("it lives");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+        let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        1_024 * kibibytes
+    }
+
     /// One HTTP request on a connection of its own: status and body.
     pub fn http(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> (u16, String) {
         self.try_http(method, path, token, body).expect("an answer")
@@ -284,6 +292,11 @@ impl Drop for Server {
 
 /// A token for one device, valid for an hour, signed with the key that [`Start`] configures.
 pub fn token(user: &str, device: u32) -> String {
+    token_for(user, device, Span::seconds(3_600))
+}
+
+/// As [`token`], valid for so long.
+pub fn token_for(user: &str, device: u32, lifetime: Span) -> String {
     let since_1970 = SystemTime::UNIX_EPOCH.elapsed().expect("after 1970");
     let key = SigningKey::from_secret(SECRET).expect("a secret long enough");
     let grant = Grant {
@@ -293,7 +306,7 @@ pub fn token(user: &str, device: u32) -> String {
         audience: "throng",
         issuer: None,
         issued_at: Wall(since_1970.as_millis() as u64),
-        lifetime: Span::seconds(3_600),
+        lifetime,
     };
     mint(&key, &grant)
 }

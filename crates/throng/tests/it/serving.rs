@@ -10,7 +10,7 @@ use protocol::{Command as Ask, Encoding, ErrorCode};
 
 use crate::client::{Client, Heard, PATIENCE, payload};
 use crate::run::Place;
-use crate::server::{Start, free_address, token};
+use crate::server::{Start, token};
 
 /// Ends a process with the test, whatever happens.
 struct Ended(Child);
@@ -61,7 +61,7 @@ fn without_dev_there_is_no_page() {
 }
 
 #[test]
-fn x7_the_log_has_no_token_and_no_payload() {
+fn row_5_x7_the_log_has_no_token_and_no_payload() {
     const WORDS: &str = "what only the two of us may read";
     /// The same in base64 (RFC 4648) and in hexadecimal digits, without what depends on its neighbours.
     const SPELLINGS: [&str; 3] =
@@ -187,61 +187,4 @@ fn a_known_device_with_nothing_pending_comes_back_without_a_query() {
 
 fn payload_is_hello(entry: &model::Entry) -> bool {
     payload(entry) == Some(b"hello")
-}
-
-#[test]
-fn attack_11_without_descriptors_those_inside_keep_working() {
-    let place = Place::new();
-    let start = Start { shards: 1, descriptors: Some(64), address: free_address(), ..Start::new(&place) };
-    let server = start.start();
-    let tokens = [token("alice", 1), token("bob", 1)];
-    let conversation = server.direct(&tokens[0], "bob");
-    let [mut alice, mut bob] =
-        [0, 1].map(|who| Client::open(server.address, &tokens[who], Encoding::Json).expect("let in"));
-
-    // The HTTP side has a table of open files of its own, which those fill who ask once and stay.
-    let staying: Vec<TcpStream> = (0..60)
-        .map(|_| {
-            let mut stream = TcpStream::connect(server.address).expect("the kernel takes it");
-            let _ = stream.write_all(b"GET /livez HTTP/1.1\r\nHost: throng\r\n\r\n");
-            stream
-        })
-        .collect();
-    let crowd: Vec<TcpStream> =
-        (0..200).map(|_| TcpStream::connect(server.address).expect("the kernel takes it")).collect();
-    let (began, cpu) = (Instant::now(), server.cpu());
-    let mut said = 0_u8;
-    while began.elapsed() < Duration::from_secs(5) {
-        let payload = vec![said].into();
-        alice
-            .ask(Ask::Send { conversation, client_id: ClientId([said; 16]), payload })
-            .expect("those inside keep working");
-        let seq = bob.await_heard(|heard| match heard {
-            Heard::Message(_, entry) if payload_is(&entry, said) => Some(entry.seq),
-            _ => None,
-        });
-        bob.ask(Ask::Recv { conversation, seq }).expect("those inside keep working");
-        said += 1;
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let used = server.cpu() - cpu;
-    assert!(used < Duration::from_millis(500), "no spin: {used:?} in 5 s");
-    drop((crowd, staying));
-
-    let began = Instant::now();
-    let late = token("late", 1);
-    while Client::open(server.address, &late, Encoding::Json).is_err() {
-        assert!(began.elapsed() < Duration::from_secs(10), "accepting resumes");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let turned_away = server.metric("throng_upgrades_refused_total");
-    let rested = server.log().contains("accepting rests");
-    assert!(turned_away > 100 || rested, "there was not room for everybody: {turned_away}");
-    let lines = server.log().lines().count();
-    assert!(lines < 20, "a crowd does not fill the log: {lines} lines");
-    server.stop();
-}
-
-fn payload_is(entry: &model::Entry, said: u8) -> bool {
-    payload(entry) == Some(&[said])
 }
