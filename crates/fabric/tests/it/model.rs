@@ -39,7 +39,7 @@ fn receive_asleep(port: &mut Port<usize>, wanted: usize) -> Vec<(usize, usize)> 
 
 #[test]
 fn a_ring_hands_blocks_over_in_order() {
-    explore(3, || {
+    explore(6, || {
         let mut ports = connect(vec![silent(), silent()], 2);
         let mut consumer = ports.pop().unwrap();
         let mut producer = ports.pop().unwrap();
@@ -66,7 +66,7 @@ fn a_ring_hands_blocks_over_in_order() {
 
 #[test]
 fn a_sleeper_is_woken() {
-    explore(4, || {
+    explore(8, || {
         let mut ports = connect(vec![silent(), unpark(thread::current())], 2);
         let mut consumer = ports.pop().unwrap();
         let mut producer = ports.pop().unwrap();
@@ -82,7 +82,7 @@ fn a_sleeper_is_woken() {
 
 #[test]
 fn two_producers_send_one_sleep_one_wake_up() {
-    explore(2, || {
+    explore(4, || {
         let wakes = Arc::new(AtomicUsize::new(0));
         let consumer_thread = thread::current();
         let waker = {
@@ -119,7 +119,7 @@ fn two_producers_send_one_sleep_one_wake_up() {
 
 #[test]
 fn one_that_sleeps_on_a_full_ring_is_woken_by_room() {
-    explore(3, || {
+    explore(6, || {
         // The waker of the producer is not known before its thread runs, so the producer is the main thread here.
         let mut ports = connect(vec![unpark(thread::current()), silent()], 1);
         let mut consumer = ports.pop().unwrap();
