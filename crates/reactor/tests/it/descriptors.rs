@@ -37,6 +37,8 @@ fn out_of_descriptors_those_inside_are_served_and_nobody_spins_and_accepting_res
         }
         std::thread::sleep(Duration::from_millis(100));
     }
+    // Each time accepting rests, whoever is first in line is turned away instead of waiting for nobody.
+    assert!(waiting.iter().any(is_closed), "nobody was turned away");
     let used = server.cpu_seconds() - before;
     assert!(used < 0.5, "{used} s of CPU in {SIEGE:?}");
 
@@ -133,6 +135,16 @@ fn answers(mut peer: &TcpStream, within: Duration) -> bool {
     peer.set_read_timeout(Some(within)).expect("a timeout");
     let mut byte = [0];
     matches!(peer.read(&mut byte), Ok(1)) && byte == *b"x"
+}
+
+fn is_closed(peer: &TcpStream) -> bool {
+    peer.set_nonblocking(true).expect("open");
+    let looked = peer.peek(&mut [0]);
+    peer.set_nonblocking(false).expect("open");
+    match looked {
+        Ok(bytes) => bytes == 0,
+        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+    }
 }
 
 fn echoes(peer: &TcpStream) -> bool {
