@@ -4,8 +4,8 @@
 //! is never freed as a leak.
 
 use fabric::{Outbox, Port, Waker, connect};
-use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::{Arc, Notify};
 use loom::thread::{self, Thread};
 
 fn silent() -> Waker {
@@ -143,5 +143,40 @@ fn one_that_sleeps_on_a_full_ring_is_woken_by_room() {
         }
         let mut consumer = consuming.join().unwrap();
         consumer.receive(&mut |_, block| assert_eq!(block, [1]), 1);
+    });
+}
+
+/// Both sleep, and each is the other's alarm clock: neither a wake-up nor a block may go missing on the way there or back.
+#[test]
+fn two_who_wait_for_each_other_go_on() {
+    explore(4, || {
+        let alarms = [0, 1].map(|_| Arc::new(Notify::new()));
+        let wakers = alarms.iter().map(|alarm| {
+            let alarm = alarm.clone();
+            Box::new(move || alarm.notify()) as Waker
+        });
+        let mut ports = connect(wakers.collect(), 1);
+        let mut bob = ports.pop().unwrap();
+        let mut alice = ports.pop().unwrap();
+        let next = |port: &mut Port<usize>, alarm: &Notify| {
+            loop {
+                let mut got = None;
+                port.receive(&mut |_, block| got = block.into_iter().next(), 1);
+                match got {
+                    Some(number) => return number,
+                    None if port.prepare_sleep() => alarm.wait(),
+                    None => {}
+                }
+                port.awake();
+            }
+        };
+        let alarm = alarms[1].clone();
+        let answering = thread::spawn(move || {
+            let number = next(&mut bob, &alarm);
+            bob.send(0, vec![number + 1]).unwrap();
+        });
+        alice.send(1, vec![7]).unwrap();
+        assert_eq!(next(&mut alice, &alarms[0]), 8);
+        answering.join().unwrap();
     });
 }

@@ -105,12 +105,12 @@ fn read(files: &[TextFile]) -> (Vec<Guard>, Vec<Finding>) {
 
 fn line(row: &Row) -> String {
     let took = format!("{:.1} s", row.took.as_secs_f64());
-    format!("{:<34} {:<10} {took:>8}  {}", row.guard.name, row.guard.rows.join(" "), row.verdict)
+    format!("{:<46} {:<10} {took:>8}  {}", row.guard.name, row.guard.rows.join(" "), row.verdict)
 }
 
 /// The table, and whether every guard was missed.
 fn report(rows: &[Row]) -> (String, bool) {
-    let mut table = format!("{:<34} {:<10} {:>8}  without it\n", "guard", "for", "time");
+    let mut table = format!("{:<46} {:<10} {:>8}  without it\n", "guard", "for", "time");
     for row in rows {
         table.push_str(&line(row));
         table.push('\n');
