@@ -152,14 +152,16 @@ impl Chat {
         });
     }
 
+    /// Whether nothing is on its way.
+    pub fn is_quiet(&self) -> bool {
+        self.pairs.iter().all(|pair| pair.sent.is_empty() && pair.answered.is_empty())
+    }
+
     /// Lets no new message start, and waits for those that are on their way.
     pub fn finish(&mut self, fleet: &mut Fleet) -> Result<usize, String> {
         self.running = false;
         let quiet = fleet
-            .run(self, Duration::from_secs(20), |fleet, chat| {
-                !fleet.failures().is_empty()
-                    || chat.pairs.iter().all(|pair| pair.sent.is_empty() && pair.answered.is_empty())
-            })
+            .run(self, Duration::from_secs(20), |fleet, chat| !fleet.failures().is_empty() || chat.is_quiet())
             .map_err(|error| error.to_string())?;
         if let Some(why) = fleet.failures().first() {
             return Err(format!("a client was lost: {why}"));

@@ -6,6 +6,7 @@ mod chat;
 mod echo;
 mod hold;
 mod idle;
+mod neighbours;
 
 use std::process::ExitCode;
 
@@ -13,6 +14,7 @@ const LIST: &str = "\
 idle              user-space bytes of an idle authenticated connection (15,000 on 2 shards)
 hold N            N authenticated connections held while 100 pairs chat; nothing may be lost
 chat              durable messages a second beside a bare epoll echo in the same run
+neighbours        p99 of good clients while others misbehave, beside that of a quiet time in the same run
 ";
 
 fn main() -> ExitCode {
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
         Some("idle") => idle::run(&arguments[1..]),
         Some("hold") => hold::run(&arguments[1..]),
         Some("chat") => chat::run(&arguments[1..]),
+        Some("neighbours") => neighbours::run(&arguments[1..]),
         Some("--list") => {
             print!("{LIST}");
             return ExitCode::SUCCESS;

@@ -1,0 +1,246 @@
+//! What good clients notice of bad ones: the 99th percentile of a message's way while somebody misbehaves, beside that of a quiet
+//! time in the same round.
+//!
+//! Pairs send at a fixed pace, far from what the server can do, so that what is measured is waiting and not throughput. A message's way
+//! ends when the sender has been told that the other device has it. Those who misbehave come from a thread of their own.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use load::{Client, Fleet, FleetOptions, Said, Server, ServerOptions, Stage};
+use model::{ClientId, ConversationId, Mono, Payload};
+use protocol::{Command, Encoding};
+use websocket::{Opcode, Pool};
+
+use crate::chat::Chat;
+
+const MASK: [u8; 4] = [0x12, 0x34, 0x56, 0x78];
+/// Connections with half a message.
+const HALVES: usize = 1_000;
+/// Messages that wait for the one who never reads, from so many writers.
+const WAITING: usize = 10_000;
+const WRITERS: usize = 10;
+/// The first user of those who misbehave.
+const BAD: usize = 1_000_000;
+
+/// A way to misbehave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bad {
+    /// A hundred thousand pings without reading, again and again.
+    Pings,
+    /// A thousand who send half a message and nothing more.
+    Halves,
+    /// One who never reads while ten thousand messages are sent to it.
+    Sleeper,
+}
+
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    let pairs: usize = super::option(arguments, "--pairs", 50)?;
+    let rounds: usize = super::option(arguments, "--rounds", 3)?;
+    let seconds: u64 = super::option(arguments, "--seconds", 8)?;
+    let shards: u16 = super::option(arguments, "--shards", 2)?;
+    let pace = Duration::from_millis(super::option(arguments, "--pace-ms", 50)?);
+    let folder = tempfile::tempdir().map_err(told)?;
+    let server =
+        Server::start(&ServerOptions { shards, data: folder.path().to_owned(), settings: Vec::new() })?;
+    let conversations: Vec<ConversationId> =
+        (0..pairs).map(|pair| server.direct(2 * pair, 2 * pair + 1)).collect::<Result<_, _>>()?;
+    let tokens: Vec<String> = (0..2 * pairs).map(|user| server.token(user)).collect();
+    let options = FleetOptions {
+        server: server.address,
+        encoding: Encoding::Json,
+        connecting_max: 64,
+        first_source: 0,
+    };
+    let mut fleet = Fleet::new(options, tokens).map_err(told)?;
+    let mut chat = Chat::new(&conversations, 1);
+    let everybody = fleet.run(&mut chat, Duration::from_secs(60), |fleet, _| fleet.open() == 2 * pairs);
+    if !everybody.map_err(told)? {
+        return Err(format!("{} of {} connected: {:?}", fleet.open(), 2 * pairs, fleet.failures().first()));
+    }
+    println!("{pairs} pairs, a message each {pace:?}, {shards} shards; each phase {seconds} s");
+    let bad = [Bad::Pings, Bad::Halves, Bad::Sleeper];
+    let mut ratios = [const { Vec::new() }; 3];
+    let mut fleet_phase = |bad: Option<Bad>| -> Result<Duration, String> {
+        let (cpu, stop) = (server.cpu()?, AtomicBool::new(false));
+        let time = Duration::from_secs(seconds);
+        let done = std::thread::scope(|scope| {
+            let misbehaving = scope.spawn(|| bad.map_or(Ok(()), |bad| misbehave(&server, bad, time, &stop)));
+            let done = paced(&mut fleet, &mut chat, pairs, pace, time);
+            stop.store(true, Ordering::Relaxed);
+            misbehaving.join().map_err(|_| "who misbehaves panicked".to_owned())??;
+            done
+        });
+        let mut done = done?;
+        let (p50, p99) = (done.quantile(0.5), done.quantile(0.99));
+        println!(
+            "{:<8} {} messages, p50 {:.2} ms, p99 {:.2} ms; server {:.0} % of one CPU, {:.1} MiB",
+            bad.map_or("quiet".to_owned(), |bad| format!("{bad:?}").to_lowercase()),
+            done.count(),
+            p50.as_secs_f64() * 1e3,
+            p99.as_secs_f64() * 1e3,
+            (server.cpu()? - cpu).as_secs_f64() / seconds as f64 * 100.0,
+            server.resident_bytes()? as f64 / f64::from(1 << 20),
+        );
+        Ok(p99)
+    };
+    fleet_phase(None)?;
+    for round in 1..=rounds {
+        println!("round {round}");
+        let quiet = fleet_phase(None)?;
+        for (bad, ratios) in bad.iter().zip(&mut ratios) {
+            ratios.push(fleet_phase(Some(*bad))?.as_secs_f64() / quiet.as_secs_f64());
+        }
+    }
+    if let Some(violation) = chat.violations.first() {
+        return Err(format!("{} violations, the first: {violation}", chat.violations.len()));
+    }
+    let medians = ratios.map(|mut ratios| {
+        ratios.sort_by(f64::total_cmp);
+        ratios[ratios.len() / 2]
+    });
+    for (bad, median) in bad.iter().zip(medians) {
+        println!("{bad:?}: {median:.2} of the quiet p99, the middle of {rounds}");
+    }
+    super::verdict("neighbours", medians.into_iter().fold(0.0, f64::max), "of the quiet p99", true, 1.5);
+    Ok(())
+}
+
+fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// Lets each pair send at the pace, one after the other, for so long. Gives back how long the messages took, those still under
+/// way at the end included.
+fn paced(
+    fleet: &mut Fleet,
+    chat: &mut Chat,
+    pairs: usize,
+    pace: Duration,
+    time: Duration,
+) -> Result<load::Latencies, String> {
+    let began = fleet.elapsed();
+    let step = pace / pairs as u32;
+    let mut sent = 0;
+    while fleet.elapsed() - began < time {
+        let due = ((fleet.elapsed() - began).as_nanos() / step.as_nanos().max(1)) as usize;
+        if sent < due {
+            fleet.prompt(|context| {
+                for number in sent..due {
+                    chat.send(context, number % pairs);
+                }
+            });
+            sent = due;
+        }
+        let next = began + step * (sent as u32 + 1);
+        fleet.run(chat, time, |fleet, _| fleet.elapsed() >= next).map_err(told)?;
+        if let Some(why) = fleet.failures().first() {
+            return Err(format!("a client was lost: {why}"));
+        }
+    }
+    let mut done = std::mem::take(&mut chat.done);
+    let quiet = fleet.run(chat, Duration::from_secs(20), |_, chat| chat.is_quiet()).map_err(told)?;
+    if !quiet {
+        return Err("some messages were not acknowledged within 20 s".into());
+    }
+    done.merge(&std::mem::take(&mut chat.done));
+    Ok(done)
+}
+
+/// Misbehaves until told to stop.
+fn misbehave(server: &Server, bad: Bad, time: Duration, stop: &AtomicBool) -> Result<(), String> {
+    let going_on = || !stop.load(Ordering::Relaxed);
+    match bad {
+        Bad::Pings => {
+            let mut frame = Vec::new();
+            websocket::encode_masked_frame(&mut frame, Opcode::Ping, true, MASK, b"anybody there?");
+            let flood = frame.repeat(100_000);
+            while going_on() {
+                let (mut stream, _) = open(server, BAD)?;
+                // The server closes in the middle of it.
+                let _ = stream.write_all(&flood);
+                let _ = std::io::copy(&mut stream, &mut std::io::sink());
+            }
+        }
+        Bad::Halves => {
+            let mut frame = Vec::new();
+            websocket::encode_masked_frame(&mut frame, Opcode::Text, true, MASK, &[b' '; 60_000]);
+            let mut streams = Vec::new();
+            for number in 0..HALVES {
+                if !going_on() {
+                    return Err("there was no time to open all of them".into());
+                }
+                let (mut stream, _) = open(server, BAD + number)?;
+                stream.write_all(&frame[..8_000]).map_err(told)?;
+                streams.push(stream);
+            }
+            while going_on() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        Bad::Sleeper => {
+            let sleeper = BAD + HALVES;
+            let mut writers = Vec::new();
+            for writer in sleeper + 1..=sleeper + WRITERS {
+                let conversation = server.direct(writer, sleeper)?;
+                let (stream, client) = open(server, writer)?;
+                writers.push((stream, client, conversation));
+            }
+            let _never_read = open(server, sleeper)?;
+            // All of them in four fifths of the time.
+            let each = time.mul_f64(0.8) / (WAITING / WRITERS) as u32;
+            let began = Instant::now();
+            // Others in every phase.
+            let first = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos() as u64;
+            for number in 0..WAITING / WRITERS {
+                for (stream, client, conversation) in &mut writers {
+                    let mut client_id = *b"for the sleeper.";
+                    client_id[..8].copy_from_slice(&(first + number as u64).to_be_bytes());
+                    let payload = Payload::from(vec![0x5a; 140]);
+                    let command = Command::Send {
+                        conversation: *conversation,
+                        client_id: ClientId(client_id),
+                        payload,
+                    };
+                    let mut out = Vec::new();
+                    client.request(None, command, &mut out);
+                    stream.write_all(&out).map_err(told)?;
+                }
+                std::thread::sleep((each * number as u32).saturating_sub(began.elapsed()));
+            }
+            if !going_on() {
+                return Err("there was no time to send all of them".into());
+            }
+            while going_on() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Device 1 of a user, let in.
+fn open(server: &Server, user: usize) -> Result<(TcpStream, Client), String> {
+    let mut stream = TcpStream::connect(server.address).map_err(told)?;
+    stream.set_read_timeout(Some(Duration::from_secs(20))).map_err(told)?;
+    let (mut client, mut pool, mut out) = (Client::new(Encoding::Json), Pool::default(), Vec::new());
+    client.open(&server.address.to_string(), &server.token(user), &mut out);
+    let mut buffer = [0; 4_096];
+    while client.stage() != Stage::Open {
+        stream.write_all(&out).map_err(told)?;
+        out.clear();
+        let count = stream.read(&mut buffer).map_err(told)?;
+        let mut over = (count == 0).then(|| "the server closed the connection".to_owned());
+        client.received(&mut pool, Mono(0), &mut buffer[..count], &mut out, &mut |said, _| {
+            if let Said::Over(why) = said {
+                over = Some(why);
+            }
+        });
+        if let Some(why) = over {
+            return Err(format!("user {user}: {why}"));
+        }
+    }
+    Ok((stream, client))
+}
