@@ -349,30 +349,33 @@ fn row_24_short_writes_and_interrupted_calls_are_gone_on_with() {
     let place = Place::new();
     let Some(faults) = Faults::new(&place) else { return };
     let start = faults.beneath(small(&place));
-    let mut server = start.start();
+    let server = start.start();
     let conversation = server.direct(&token("alice", 1), "bob");
+    server.stop();
     let mut promised = Promised::default();
     // A write of one byte cannot be halved, so that each ends after some halves.
-    for (call, bad, how) in [
-        (Call::Write, FOR_EVER, How::Half),
-        (Call::Write, 60, How::Fails(Errno::INTR)),
-        (Call::Sync, 20, How::Fails(Errno::INTR)),
+    for (call, files, bad, how) in [
+        (Call::Write, &On::ALL[..], FOR_EVER, How::Half),
+        (Call::Write, &On::ALL, 60, How::Fails(Errno::INTR)),
+        (Call::Sync, &[On::Mark], 20, How::Fails(Errno::INTR)),
+        (Call::Sync, &[On::Log], 20, How::Fails(Errno::INTR)),
+        (Call::Sync, &[On::Database], 20, How::Fails(Errno::INTR)),
     ] {
-        faults.arm(call, &On::ALL, 0, bad, how);
+        // Met while it serves, or while it stops and copies the log.
+        faults.arm(call, files, 0, bad, how);
+        let server = start.start();
         let mut alice = open(&server, "alice");
         for _ in 0..20 {
             promised.say_next(&mut alice, conversation, 2_000);
         }
-        assert!(faults.met() >= 20, "{call:?} {how:?} was met {} times", faults.met());
-        // Stopped, it copies the log into the database file, and started again it reads that.
-        let began = (faults.met(), server);
-        began.1.stop();
-        server = start.start();
-        promised.check(&read(&mut open(&server, "alice"), conversation).expect("it stands"), 2_000, false);
+        server.stop();
+        assert!(faults.met() >= 20, "{call:?} on {files:?} was met {} times", faults.met());
         faults.heal();
+        database_is_sound(&place);
+        let server = start.start();
+        promised.check(&read(&mut open(&server, "alice"), conversation).expect("it stands"), 2_000, false);
+        server.stop();
     }
-    server.stop();
-    database_is_sound(&place);
 }
 
 /// Conversations of some size, and every answer a client could get about them.
