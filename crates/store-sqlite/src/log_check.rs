@@ -13,7 +13,18 @@ use std::io::{self, BufReader, Read};
 use crate::mark::Durable;
 
 /// Bytes before the first frame.
-const HEADER_BYTES: usize = 32;
+pub(crate) const HEADER_BYTES: usize = 32;
+/// Bytes of a frame before its page.
+pub(crate) const FRAME_HEADER_BYTES: usize = 24;
+
+/// Whether a page is what was written into its frame: by the frame's header, and the checksum that stands in the header before.
+pub(crate) fn frame_holds(sum_before: &[u8; 8], header: &[u8; FRAME_HEADER_BYTES], page: &[u8]) -> bool {
+    // Which way round words are read is said in the log's header. It is nearly always the way of this machine.
+    [cfg!(target_endian = "big"), cfg!(target_endian = "little")].into_iter().any(|big_endian| {
+        let mut sum = Sum { big_endian, first: word(sum_before, 0), second: word(sum_before, 4) };
+        sum.next(header, page)
+    })
+}
 
 /// What a log holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,7 +64,7 @@ pub(crate) fn look(log: impl Read, marked: Option<Durable>) -> io::Result<Found>
     // A mark is taken back before another log is begun. If this is another one all the same, some other program has begun it.
     let marked = marked.filter(|marked| marked.salts == salts);
     found.marked_is_missing = marked.is_some();
-    let (mut frame, mut at) = (vec![0; 24 + page_bytes], HEADER_BYTES as u64);
+    let (mut frame, mut at) = (vec![0; FRAME_HEADER_BYTES + page_bytes], HEADER_BYTES as u64);
     let mut broken = false;
     while fill(&mut log, &mut frame)? {
         // Frames of earlier rounds through the file bear other salts: one word is counted up, the other is random. Who differs in one
@@ -61,7 +72,7 @@ pub(crate) fn look(log: impl Read, marked: Option<Durable>) -> io::Result<Found>
         let strange = frame[8..16].iter().zip(salts).filter(|(byte, salt)| *byte != salt).count();
         let ours = strange <= 1;
         if !broken {
-            broken = strange > 0 || !sum.next(&frame);
+            broken = strange > 0 || !sum.next(&frame[..FRAME_HEADER_BYTES], &frame[FRAME_HEADER_BYTES..]);
         }
         if !broken && marked.is_some_and(|marked| marked.at == at) {
             found.marked_is_missing = false;
@@ -110,10 +121,10 @@ impl Sum {
     }
 
     /// Goes on over a frame; whether it holds.
-    fn next(&mut self, frame: &[u8]) -> bool {
-        self.add(&frame[..8]);
-        self.add(&frame[24..]);
-        self.first == word(frame, 16) && self.second == word(frame, 20)
+    fn next(&mut self, header: &[u8], page: &[u8]) -> bool {
+        self.add(&header[..8]);
+        self.add(page);
+        self.first == word(header, 16) && self.second == word(header, 20)
     }
 
     fn add(&mut self, bytes: &[u8]) {
@@ -161,6 +172,27 @@ mod tests {
         assert!(frames >= 5);
         assert_eq!(found(&log), Found { whole: frames, ..Found::default() });
         assert_eq!(found(&[]), Found::default());
+    }
+
+    #[test]
+    fn each_frame_holds_by_itself_until_a_byte_is_changed() {
+        let (log, frames) = log(4);
+        let holds = |log: &[u8], frame: u64| {
+            let at = 32 + frame as usize * (4096 + 24);
+            let before = if frame == 0 { 24 } else { at - 4096 - 8 };
+            let sum_before = log[before..before + 8].try_into().expect("eight bytes");
+            let header = log[at..at + 24].try_into().expect("a header");
+            frame_holds(sum_before, header, &log[at + 24..at + 24 + 4096])
+        };
+        for frame in 0..frames {
+            assert!(holds(&log, frame), "frame {frame}");
+            let at = 32 + frame as usize * (4096 + 24);
+            for byte in (0..8).chain(16..24).chain((24..4096 + 24).step_by(53)) {
+                let mut log = log.clone();
+                log[at + byte] ^= 0x01;
+                assert!(!holds(&log, frame), "byte {byte} of frame {frame}");
+            }
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The layer between SQLite and the operating system.
 //!
-//! It gives every page of a database file a checksum. SQLite checks its write-ahead log by itself and nothing of the database file; a
-//! bit that flips inside a payload would be delivered as it is. So pages are sealed on their way into the file and compared on their
-//! way out, and a difference is an I/O error (`SQLITE_IOERR_DATA`, as in SQLite's own `cksumvfs` extension, which this follows in
-//! shape). Files mapped into memory are not offered, as they would pass this by. And it gathers the writes into the
+//! It gives every page of a database file a checksum. SQLite checks nothing of the database file, and its write-ahead log only when it
+//! recovers; a bit that flips inside a payload would be delivered as it is. So pages are sealed on their way into the file and compared
+//! on their way out, and those in the log are compared with the checksums it has. A difference is an I/O error (`SQLITE_IOERR_DATA`, as
+//! in SQLite's own `cksumvfs` extension, which this follows in shape). Files mapped into memory are not offered, as they would pass this by. And it gathers the writes into the
 //! write-ahead log, see [`LogBuffer`], and marks how far that is durable, see [`Mark`]. Everything else goes straight to the system's layer.
 //!
 //! Deliberately knows nothing of what is in a page.
@@ -18,6 +18,7 @@ use rusqlite::ffi;
 
 use crate::checksum;
 use crate::log_buffer::LogBuffer;
+use crate::log_check::{self, FRAME_HEADER_BYTES, HEADER_BYTES};
 use crate::mark::{self, Durable, Mark};
 use crate::page_cache;
 use crate::schema::{self, PAGE_BYTES};
@@ -46,6 +47,10 @@ struct Log {
     mark: Mark,
     /// The last frame of the commit that was written and not yet synced.
     written: Option<Durable>,
+    /// Where the last header of a frame ended, until its page has followed.
+    header_end: ffi::sqlite3_int64,
+    /// Whether a page of the open transaction was written over. Checksums from there on are made right with the commit.
+    rewritten: bool,
 }
 
 /// Room for [`File`] that keeps the record behind it aligned.
@@ -142,6 +147,8 @@ impl Log {
             path: PathBuf::from(OsStr::from_bytes(name)),
             mark: Mark::new(PathBuf::from(OsStr::from_bytes(database))),
             written: None,
+            header_end: 0,
+            rewritten: false,
         }
     }
 
@@ -155,6 +162,9 @@ impl Log {
             let ends_commit = header[4..8] != [0; 4];
             let salts = header[8..16].try_into().expect("eight bytes");
             self.written = ends_commit.then_some(Durable { salts, at: offset as u64 });
+            self.header_end = offset + bytes.len() as ffi::sqlite3_int64;
+        } else if std::mem::take(&mut self.header_end) != offset {
+            self.rewritten = true;
         }
         Ok(())
     }
@@ -170,15 +180,13 @@ impl Log {
 
     /// Comes after a sync: what was written is durable.
     fn synced(&mut self) -> Result<(), c_int> {
+        self.rewritten = false;
         match self.written.take() {
             Some(durable) => self.mark.advance(durable).map_err(|_| ffi::SQLITE_IOERR_FSYNC),
             None => Ok(()),
         }
     }
 }
-
-/// Bytes before each page in a log.
-const FRAME_HEADER_BYTES: usize = 24;
 
 /// The page size of a database file as its header says, or ours when the file is empty. Refuses what is not ours, before the missing
 /// checksums of somebody else's database are taken for damage. It is done here because elsewhere it would take another descriptor, and
@@ -282,16 +290,68 @@ unsafe extern "C" fn read(
         if let Err(code) = flush(file) {
             return code;
         }
-        let real = real(file);
-        let code = ((*(*real).pMethods).xRead.expect("every file can be read"))(real, buffer, length, offset);
-        if code == ffi::SQLITE_OK && is_page(file, length, offset) {
-            let page = std::slice::from_raw_parts(buffer.cast::<u8>(), length as usize);
-            if !checksum::holds(page, offset as u64) {
-                return ffi::SQLITE_IOERR_DATA;
-            }
+        let code = read_as_system(file, buffer, length, offset);
+        if code != ffi::SQLITE_OK {
+            return code;
         }
-        code
+        let bytes = std::slice::from_raw_parts(buffer.cast::<u8>(), length as usize);
+        let holds = match (*file.cast::<File>()).log.as_ref() {
+            None => !is_page(file, length, offset) || checksum::holds(bytes, offset as u64),
+            Some(log) if log.rewritten => true,
+            Some(_) => match frame_of(length, offset) {
+                Some(frame) => match frame_holds(file, frame, bytes) {
+                    Ok(holds) => holds,
+                    Err(code) => return code,
+                },
+                None => true,
+            },
+        };
+        if holds { ffi::SQLITE_OK } else { ffi::SQLITE_IOERR_DATA }
     }
+}
+
+unsafe fn read_as_system(
+    file: *mut ffi::sqlite3_file,
+    buffer: *mut c_void,
+    length: c_int,
+    offset: ffi::sqlite3_int64,
+) -> c_int {
+    // SAFETY: passed on as it came.
+    unsafe {
+        let real = real(file);
+        ((*(*real).pMethods).xRead.expect("every file can be read"))(real, buffer, length, offset)
+    }
+}
+
+/// Where the frame begins whose page is read from a log, if it is one that is read: recovery reads whole frames and compares by itself.
+fn frame_of(length: c_int, offset: ffi::sqlite3_int64) -> Option<ffi::sqlite3_int64> {
+    let (before, page) = ((HEADER_BYTES + FRAME_HEADER_BYTES) as i64, i64::from(length));
+    let is_page = page >= 512 && (page as u64).is_power_of_two() && offset >= before;
+    let is_frame = is_page && (offset - before) % (page + FRAME_HEADER_BYTES as i64) == 0;
+    is_frame.then_some(offset - FRAME_HEADER_BYTES as i64)
+}
+
+/// Whether a page read from a log is what was written.
+unsafe fn frame_holds(
+    file: *mut ffi::sqlite3_file,
+    frame: ffi::sqlite3_int64,
+    page: &[u8],
+) -> Result<bool, c_int> {
+    let frame_bytes = (FRAME_HEADER_BYTES + page.len()) as i64;
+    // The checksum is the last thing in the header of the log as of each frame.
+    let header_end_before = match frame - frame_bytes {
+        before if before < 0 => HEADER_BYTES as i64,
+        before => before + FRAME_HEADER_BYTES as i64,
+    };
+    let (mut sum, mut header) = ([0_u8; 8], [0_u8; FRAME_HEADER_BYTES]);
+    for (bytes, offset) in [(&mut sum[..], header_end_before - 8), (&mut header[..], frame)] {
+        // SAFETY: the file is open and the buffer as long as is said.
+        let code = unsafe { read_as_system(file, bytes.as_mut_ptr().cast(), bytes.len() as c_int, offset) };
+        if code != ffi::SQLITE_OK {
+            return Err(code);
+        }
+    }
+    Ok(log_check::frame_holds(&sum, &header, page))
 }
 
 unsafe extern "C" fn write(

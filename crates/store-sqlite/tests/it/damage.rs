@@ -1,11 +1,12 @@
 //! Damage is noticed, never skipped (S2).
 
 use std::error::Error;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use model::Entry;
-use store::{Engine, Request};
+use store::{Engine, Fatal, Request};
 use store_sqlite::{OpenError, Options, SqliteStore, check};
 use tempfile::TempDir;
 
@@ -25,9 +26,13 @@ fn filled(directory: &Path) -> Vec<Entry> {
     log(&mut store, conversation(1))
 }
 
-/// The log as an engine tells it, or that it does not.
-fn told(directory: &Path) -> Option<Vec<Entry>> {
-    let mut store = SqliteStore::open(directory, &Options::default()).ok()?;
+/// The log as the store of a directory tells it, or that it does not.
+fn opened_and_told(directory: &Path) -> Option<Vec<Entry>> {
+    told(&mut SqliteStore::open(directory, &Options::default()).ok()?).ok()
+}
+
+/// The log as a store tells it.
+fn told(store: &mut SqliteStore) -> Result<Vec<Entry>, Fatal> {
     let request = Request::ReadLog {
         conversation: conversation(1),
         after: model::Seq(0),
@@ -36,9 +41,9 @@ fn told(directory: &Path) -> Option<Vec<Entry>> {
         bytes_max: usize::MAX,
     };
     let mut replies = Vec::new();
-    store.commit(&[request], &mut replies).ok()?;
+    store.commit(&[request], &mut replies)?;
     match replies.pop() {
-        Some(store::Reply::Page(page)) => Some(page),
+        Some(store::Reply::Page(page)) => Ok(page),
         other => panic!("{other:?}"),
     }
 }
@@ -62,7 +67,7 @@ fn a_byte_changed_on_any_page_is_found() {
                 Err(other) => panic!("page {page}, byte {at}: {other:?}"),
             }
             fs::write(&file, &broken).expect("a file");
-            match told(directory.path()) {
+            match opened_and_told(directory.path()) {
                 Some(log) => assert!(log == expected, "page {page}, byte {at} was served as it is"),
                 None => refused += 1,
             }
@@ -75,7 +80,7 @@ fn a_byte_changed_on_any_page_is_found() {
         5 * whole.len() / PAGE
     );
     fs::write(&file, &whole).expect("a file");
-    assert_eq!(told(directory.path()), Some(expected));
+    assert_eq!(opened_and_told(directory.path()), Some(expected));
 }
 
 #[test]
@@ -258,4 +263,75 @@ fn a_log_that_was_begun_anew_is_not_measured_by_the_mark_of_the_one_before() {
         assert_eq!(log(&mut open(&left), conversation(1)).len() as u32, number + 2);
     }
     assert!(began_anew >= 2, "{began_anew}");
+}
+
+/// Damage of the log under a server that runs: SQLite compares the log's checksums only when it recovers.
+#[test]
+fn a_byte_changed_in_the_log_of_a_running_server_is_not_served_and_not_copied() {
+    for copied in [false, true] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        // So small a cache that what was written has to be read again.
+        let options = Options { cache_bytes: 64 << 10, checkpoint_bytes: 4 << 20, ..Options::default() };
+        let mut store = SqliteStore::open(directory.path(), &options).expect("an open store");
+        begin(&mut store, 1);
+        let mut number = 0;
+        let mut write = |store: &mut SqliteStore, count: u32| -> Result<(), Fatal> {
+            for _ in 0..count {
+                number += 1;
+                store.commit(&[message(conversation(1), number, 3_000)], &mut Vec::new())?;
+            }
+            Ok(())
+        };
+        write(&mut store, 60).expect("the disk works");
+        let expected = log(&mut store, conversation(1));
+        let wal = OpenOptions::new().read(true).write(true).open(directory.path().join(WAL)).expect("a log");
+        let bytes = fs::read(directory.path().join(WAL)).expect("a log");
+        // In the middle of a payload, which is this number over and over, where it was written last.
+        let at = bytes
+            .windows(2_000)
+            .rposition(|window| window.iter().all(|byte| *byte == 7))
+            .expect("it is there");
+        wal.write_all_at(&[8], at as u64 + 1_000).expect("a file of ours");
+        let told = match copied {
+            false => told(&mut store),
+            // Until the log has been copied into the database file and begun anew.
+            true => write(&mut store, 1_000).and_then(|()| told(&mut store)),
+        };
+        match told {
+            Ok(entries) => assert!(entries.starts_with(&expected), "a wrong answer"),
+            Err(fatal) => {
+                let source = fatal.source().expect("it says why").to_string();
+                assert!(source.contains("the database is damaged"), "{source}");
+                // Nothing was made good meanwhile: the next start notices too.
+                drop(store);
+                assert!(SqliteStore::open(directory.path(), &options).is_err());
+                assert!(!check(directory.path()).expect("it can be checked").is_sound());
+                continue;
+            }
+        }
+        panic!("the change was never met, copied {copied}");
+    }
+}
+
+/// What is spilled from the cache and changed again is written over, and its checksum made right only with the commit.
+#[test]
+fn a_transaction_that_writes_over_its_own_pages_is_no_damage() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let options = Options { cache_bytes: 64 << 10, checkpoint_bytes: 4 << 20, ..Options::default() };
+    let mut store = SqliteStore::open(directory.path(), &options).expect("an open store");
+    begin(&mut store, 1);
+    let mut expected = 1;
+    for round in 0..3 {
+        // Client ids all over the place, so that pages of their table come back again and again.
+        let batch: Vec<Request> = (0..1_500_u32)
+            .map(|number| {
+                let scattered = (round * 1_500 + number).wrapping_mul(2_654_435_761);
+                message(conversation(1), scattered, 300)
+            })
+            .collect();
+        commit(&mut store, &batch);
+        expected += batch.len();
+        assert_eq!(log(&mut store, conversation(1)).len(), expected);
+    }
+    assert!(check(directory.path()).expect("it can be checked").is_sound());
 }
