@@ -56,6 +56,7 @@ impl Tables {
                     device: rows::device(row, 1)?,
                     cursor: rows::seq(row, 2)?,
                     marked: row.get(3)?,
+                    acknowledged: row.get(4)?,
                 }),
                 _ => return Err(Trouble::damaged("a cursor of somebody who is no member")),
             }

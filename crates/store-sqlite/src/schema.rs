@@ -26,7 +26,7 @@ pub(crate) const PAGE_BYTES: i32 = 4096;
 pub(crate) const VERSION: u32 = STEPS.len() as u32;
 
 /// Step `n` takes a file from version `n` to version `n + 1`.
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     // The first version.
     "
     CREATE TABLE meta (
@@ -100,6 +100,10 @@ const STEPS: [&str; 2] = [
     // Old client ids are found by their age instead of by looking through all of them.
     "
     CREATE INDEX client_ids_by_age ON client_ids (ts);
+    ",
+    // Where a device begins is no acknowledgement. Of the cursors that are there already it is not known; they count as before.
+    "
+    ALTER TABLE cursors ADD COLUMN acknowledged INTEGER NOT NULL DEFAULT 1;
     ",
 ];
 
@@ -268,7 +272,7 @@ mod tests {
             user,
             joined: Seq(1),
             read: Seq(read),
-            devices: vec![DeviceRecord { device: DeviceId(1), cursor: Seq(cursor), marked }],
+            devices: vec![DeviceRecord { device: DeviceId(1), cursor: Seq(cursor), acknowledged: true, marked }],
         };
         let record = ConversationRecord {
             kind: ConversationKind::Group,

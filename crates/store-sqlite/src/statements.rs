@@ -49,30 +49,32 @@ statements! {
     members = "SELECT user, joined, read FROM members WHERE conversation = ?1 ORDER BY user";
     members_by_arrival = "SELECT user FROM members WHERE conversation = ?1 ORDER BY joined, user";
     receipts = "SELECT m.user, m.read, coalesce(
-            (SELECT max(k.seq) FROM cursors k WHERE k.conversation = m.conversation AND k.user = m.user), 0)
+            (SELECT max(k.seq) FROM cursors k
+                WHERE k.conversation = m.conversation AND k.user = m.user AND k.acknowledged = 1), 0)
         FROM members m WHERE m.conversation = ?1 ORDER BY m.joined, m.user";
     conversations_of_user = "SELECT h.number, h.id, h.kind, h.head
         FROM members m JOIN heads h ON h.number = m.conversation
         WHERE m.user = ?1 ORDER BY h.id";
 
-    cursors = "SELECT user, device, seq, marked FROM cursors WHERE conversation = ?1 ORDER BY user, device";
+    cursors = "SELECT user, device, seq, marked, acknowledged FROM cursors WHERE conversation = ?1 ORDER BY user, device";
     marks_of_member = "SELECT device FROM cursors
         WHERE conversation = ?1 AND user = ?2 AND marked = 1 ORDER BY device";
     remove_cursors = "DELETE FROM cursors WHERE conversation = ?1 AND user = ?2";
-    acknowledge = "UPDATE cursors SET seq = ?4
-        WHERE conversation = ?1 AND user = ?2 AND device = ?3 AND seq < ?4";
+    acknowledge = "UPDATE cursors SET seq = ?4, acknowledged = 1
+        WHERE conversation = ?1 AND user = ?2 AND device = ?3
+            AND (seq < ?4 OR (seq = ?4 AND acknowledged = 0))";
     mark = "UPDATE cursors SET marked = 1 WHERE conversation = ?1 AND user = ?2 AND device = ?3 AND marked = 0";
     unmark = "UPDATE cursors SET marked = 0 WHERE conversation = ?1 AND user = ?2 AND device = ?3 AND marked = 1";
     mark_all = "UPDATE cursors SET marked = 1 WHERE conversation = ?1 AND marked = 0";
     /// The cursors of a new member's devices, before the entry that made them one.
-    start_member = "INSERT OR IGNORE INTO cursors (conversation, user, device, seq, marked)
-        SELECT ?1, user, device, ?3 - 1, 1 FROM devices WHERE user = ?2";
+    start_member = "INSERT OR IGNORE INTO cursors (conversation, user, device, seq, marked, acknowledged)
+        SELECT ?1, user, device, ?3 - 1, 1, 0 FROM devices WHERE user = ?2";
     /// The cursors of a user's first device, before the entries that made the user a member.
-    start_first_device = "INSERT INTO cursors (conversation, user, device, seq, marked)
-        SELECT conversation, user, ?2, joined - 1, 1 FROM members WHERE user = ?1";
+    start_first_device = "INSERT INTO cursors (conversation, user, device, seq, marked, acknowledged)
+        SELECT conversation, user, ?2, joined - 1, 1, 0 FROM members WHERE user = ?1";
     /// The cursors of a later device, at the heads.
-    start_later_device = "INSERT INTO cursors (conversation, user, device, seq, marked)
-        SELECT m.conversation, m.user, ?2, h.head, 1
+    start_later_device = "INSERT INTO cursors (conversation, user, device, seq, marked, acknowledged)
+        SELECT m.conversation, m.user, ?2, h.head, 1, 0
         FROM members m JOIN heads h ON h.number = m.conversation WHERE m.user = ?1";
     pending = "SELECT h.id, k.seq, h.head FROM cursors k JOIN heads h ON h.number = k.conversation
         WHERE k.user = ?1 AND k.device = ?2 AND k.marked = 1 ORDER BY h.id";

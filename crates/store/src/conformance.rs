@@ -291,11 +291,12 @@ fn pending(places: &[(ConversationId, u64, u64)]) -> Vec<PendingRecord> {
     places.iter().map(record).collect()
 }
 
-/// A member with devices given as number, cursor and mark.
+/// A member with devices given as number, cursor and mark. Each has acknowledged something if it is beyond where a first device begins.
 fn member(who: u8, joined: u64, read: u64, devices: &[(u32, u64, bool)]) -> MemberRecord {
     let record = |(device, cursor, marked): &(u32, u64, bool)| DeviceRecord {
         device: DeviceId(*device),
         cursor: Seq(*cursor),
+        acknowledged: *cursor >= joined,
         marked: *marked,
     };
     MemberRecord {

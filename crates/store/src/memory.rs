@@ -50,7 +50,21 @@ struct Conversation {
     log: Vec<Entry>,
     trimmed: Seq,
     members: BTreeMap<UserId, Member>,
-    cursors: BTreeMap<DeviceKey, Seq>,
+    cursors: BTreeMap<DeviceKey, Cursor>,
+}
+
+/// How far a device is in a conversation.
+#[derive(Debug, Clone, Copy)]
+struct Cursor {
+    seq: Seq,
+    /// It has got there by acknowledging, not by beginning there.
+    acknowledged: bool,
+}
+
+impl Cursor {
+    fn beginning(seq: Seq) -> Self {
+        Cursor { seq, acknowledged: false }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +86,7 @@ impl Engine for MemoryStore {
         let conversations = &self.conversations;
         self.pending.retain(|(device, id)| {
             let conversation = &conversations[id];
-            conversation.cursors[device] < conversation.head()
+            conversation.cursors[device].seq < conversation.head()
         });
         for device in self.devices.keys() {
             each(*device, self.marks(*device).count() as u32);
@@ -182,7 +196,7 @@ impl MemoryStore {
             let conversation = self.conversations.get_mut(&id).expect("memberships name conversations");
             let joined = conversation.members[&device.user].joined;
             let start = if first { joined.previous() } else { conversation.head() };
-            conversation.cursors.insert(device, start);
+            conversation.cursors.insert(device, Cursor::beginning(start));
             self.pending.insert((device, id));
         }
         Reply::Registered { fresh: true, conversations: self.list_pending(device) }
@@ -290,7 +304,10 @@ impl MemoryStore {
         let head = conversation.head();
         for (device, seq) in acknowledged {
             if let Some(cursor) = conversation.cursors.get_mut(device) {
-                *cursor = (*cursor).max((*seq).min(head));
+                let seq = (*seq).min(head);
+                if seq >= cursor.seq {
+                    *cursor = Cursor { seq, acknowledged: true };
+                }
             }
         }
         for device in unmark {
@@ -323,7 +340,7 @@ impl MemoryStore {
         self.memberships.insert((user, id));
         for device in devices {
             let device = DeviceKey { user, device };
-            conversation.cursors.insert(device, joined.previous());
+            conversation.cursors.insert(device, Cursor::beginning(joined.previous()));
             self.pending.insert((device, id));
         }
     }
@@ -351,10 +368,10 @@ impl Conversation {
     }
 
     fn place_of(&self, conversation: ConversationId, device: DeviceKey) -> PendingRecord {
-        PendingRecord { conversation, cursor: self.cursors[&device], head: self.head() }
+        PendingRecord { conversation, cursor: self.cursors[&device].seq, head: self.head() }
     }
 
-    fn cursors_of(&self, user: UserId) -> impl Iterator<Item = (DeviceKey, Seq)> {
+    fn cursors_of(&self, user: UserId) -> impl Iterator<Item = (DeviceKey, Cursor)> {
         let (first, last) =
             (DeviceKey { user, device: DeviceId(0) }, DeviceKey { user, device: DeviceId(u32::MAX) });
         self.cursors.range(first..=last).map(|(device, cursor)| (*device, *cursor))
@@ -368,7 +385,8 @@ impl Conversation {
 
     fn receipts(&self) -> impl Iterator<Item = Receipt> {
         self.members_by_arrival().map(|(user, member)| {
-            let delivered = self.cursors_of(user).map(|(_, cursor)| cursor).max().unwrap_or(Seq::ZERO);
+            let acknowledged = self.cursors_of(user).filter(|(_, cursor)| cursor.acknowledged);
+            let delivered = acknowledged.map(|(_, cursor)| cursor.seq).max().unwrap_or(Seq::ZERO);
             Receipt::new(user, delivered, member.read)
         })
     }

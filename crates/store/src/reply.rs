@@ -99,8 +99,10 @@ pub struct MemberRecord {
 pub struct DeviceRecord {
     /// Which.
     pub device: DeviceId,
-    /// Up to where it has acknowledged.
+    /// Up to where it has acknowledged, or where it began.
     pub cursor: Seq,
+    /// Whether it has acknowledged anything here: where it began counts for nothing in receipts.
+    pub acknowledged: bool,
     /// Whether the pending index has it for this conversation. Whenever `cursor` is behind the head, it has.
     pub marked: bool,
 }

@@ -85,7 +85,10 @@ impl Conversation {
             devices: member
                 .devices
                 .into_iter()
-                .map(|device| Device::new(device.device, device.cursor, device.marked))
+                .map(|record| Device {
+                    acknowledged: record.acknowledged,
+                    ..Device::new(record.device, record.cursor, record.marked)
+                })
                 .collect(),
         });
         let mut conversation = Conversation {
@@ -238,7 +241,8 @@ impl Conversation {
         let Some(device) = self.device(key) else {
             return self.unknown_device(context, Act::Receive { origin, device: key, seq });
         };
-        if seq <= device.stored {
+        // The first acknowledgement of where it began is news.
+        if seq < device.stored || (seq == device.stored && device.acknowledged) {
             let cursor = device.cursor;
             let input = Input::Acknowledged { device: key, conversation: context.id, cursor };
             context.mail(partition_of_user(context.hash_key, key.user), input);

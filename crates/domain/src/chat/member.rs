@@ -22,6 +22,8 @@ pub struct Device {
     pub stored: Seq,
     /// Acknowledged by the device, and perhaps still on its way to the store.
     pub issued: Seq,
+    /// Whether it has acknowledged anything that is stored: where it began counts for nothing in receipts.
+    pub acknowledged: bool,
     /// Whether the pending index is known to have it.
     pub marked: bool,
     /// Places after the cursor that this device sent itself, ascending.
@@ -38,13 +40,30 @@ pub struct Sender {
 impl Member {
     /// Up to where a device of theirs has acknowledged, durably.
     pub fn delivered(&self) -> Seq {
-        self.devices.iter().map(|device| device.stored).max().unwrap_or(Seq::ZERO)
+        self.devices.iter().filter(|device| device.acknowledged).map(|device| device.stored).max().unwrap_or(Seq::ZERO)
     }
 }
 
 impl Device {
+    /// One that stands at `cursor`, and has acknowledged nothing unless it is said so.
     pub fn new(device: DeviceId, cursor: Seq, marked: bool) -> Self {
-        Device { device, cursor, stored: cursor, issued: cursor, marked, own: Vec::new() }
+        Device {
+            device,
+            cursor,
+            stored: cursor,
+            issued: cursor,
+            acknowledged: false,
+            marked,
+            own: Vec::new(),
+        }
+    }
+
+    /// The store has an acknowledgement up to `seq`.
+    pub fn store(&mut self, seq: Seq) {
+        if seq >= self.stored {
+            self.stored = seq;
+            self.acknowledged = true;
+        }
     }
 
     /// Remembers a place that the device sent itself. False when too many are remembered already: then it is pushed its own message,

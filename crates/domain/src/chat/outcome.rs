@@ -98,7 +98,7 @@ impl Conversation {
         }
         let delivered = self.member(key.user).map(Member::delivered);
         if let Some(device) = self.device(key) {
-            device.stored = device.stored.max(seq);
+            device.store(seq);
             device.advance(seq);
             let cursor = device.cursor;
             let input = Input::Acknowledged { device: key, conversation: context.id, cursor };
@@ -231,7 +231,7 @@ impl Conversation {
         self.trimmed = trim;
         for (key, seq) in stored {
             if let Some(device) = self.device(key) {
-                device.stored = device.stored.max(seq);
+                device.store(seq);
             }
         }
         let mut unmarked = unmarked;

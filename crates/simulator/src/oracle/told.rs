@@ -187,12 +187,7 @@ impl Oracle {
             return broken("D8", format!("{who} has read {read} of {name} and only got {delivered}"));
         }
         let acknowledged = self.delivered.get(&(conversation, user)).copied().unwrap_or_default();
-        // Where a device of theirs begins counts, too: a weakness of `delivered` when a user adds a device.
-        let starts =
-            self.devices.iter().filter(|((id, device), _)| *id == conversation && device.user == user);
-        let before =
-            starts.flat_map(|(_, periods)| periods).map(|period| period.start).max().unwrap_or_default();
-        if delivered > acknowledged.max(before) {
+        if delivered > acknowledged {
             return broken(
                 "D8",
                 format!(
@@ -201,7 +196,7 @@ impl Oracle {
             );
         }
         let stored = self.read.get(&(conversation, user)).copied().unwrap_or_default();
-        if read > stored.max(before) {
+        if read > stored {
             return broken("D8", format!("{who} is said to have read {read} of {name}, {stored} is stored"));
         }
         Ok(())

@@ -17,6 +17,7 @@ super::named_after_functions!(
     trimming_never_goes_back,
     a_receipt_tells_the_furthest_device_and_no_more_read_than_that,
     receipts_are_those_of_the_members_there_are,
+    d8_where_a_device_begins_is_no_acknowledgement,
     receipts_are_listed_up_to_a_number_of_members,
 );
 
@@ -195,9 +196,25 @@ fn receipts_are_those_of_the_members_there_are(subject: &mut Subject<'_>) {
     assert_eq!(receipts(subject, 1), [receipt(1, 0, 0), receipt(MINE, 5, 5), receipt(8, 0, 0)]);
     subject.batch(&[remove(id, MINE, 1)]);
     assert_eq!(receipts(subject, 1), [receipt(1, 0, 0), receipt(8, 0, 0)]);
-    // Back again by the eighth entry: what is before it needs no acknowledgement, and nothing has been read.
+    // Back again by the eighth entry: nothing has been acknowledged, and nothing read.
     subject.batch(&[add(id, MINE, 1)]);
-    assert_eq!(receipts(subject, 1), [receipt(1, 0, 0), receipt(8, 0, 0), receipt(MINE, 7, 0)]);
+    assert_eq!(receipts(subject, 1), [receipt(1, 0, 0), receipt(8, 0, 0), receipt(MINE, 0, 0)]);
+}
+
+fn d8_where_a_device_begins_is_no_acknowledgement(subject: &mut Subject<'_>) {
+    let id = five_places(subject);
+    let second = device(MINE, 2);
+    subject.batch(&[register(second)]);
+    assert_eq!(subject.cursor(id, second), (5, true));
+    assert_eq!(receipts(subject, 1)[1], receipt(MINE, 0, 0));
+    // Something from before it began changes nothing; saying that it has what it begins after does.
+    subject.batch(&[acknowledge(id, second, 4)]);
+    assert_eq!(receipts(subject, 1)[1], receipt(MINE, 0, 0));
+    let of_second = |subject: &mut Subject<'_>| subject.record(id).members[1].devices[1];
+    assert!(!of_second(subject).acknowledged);
+    subject.batch(&[acknowledge(id, second, 5)]);
+    assert_eq!(receipts(subject, 1)[1], receipt(MINE, 5, 0));
+    assert!(of_second(subject).acknowledged);
 }
 
 fn receipts_are_listed_up_to_a_number_of_members(subject: &mut Subject<'_>) {

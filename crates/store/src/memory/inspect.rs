@@ -22,7 +22,8 @@ impl MemoryStore {
                 .cursors_of(user)
                 .map(|(device, cursor)| DeviceRecord {
                     device: device.device,
-                    cursor,
+                    cursor: cursor.seq,
+                    acknowledged: cursor.acknowledged,
                     marked: self.is_pending(device, id),
                 })
                 .collect(),
@@ -49,7 +50,7 @@ impl MemoryStore {
     /// The cursors of a conversation, ordered by device.
     pub fn cursors(&self, id: ConversationId) -> impl Iterator<Item = (DeviceKey, Seq)> {
         let cursors = self.conversations.get(&id).map(|conversation| conversation.cursors.iter());
-        cursors.into_iter().flatten().map(|(device, seq)| (*device, *seq))
+        cursors.into_iter().flatten().map(|(device, cursor)| (*device, cursor.seq))
     }
 
     /// Whether a device is marked pending in a conversation.
@@ -85,9 +86,10 @@ impl MemoryStore {
         for (id, conversation) in &self.conversations {
             conversation.check().map_err(|what| format!("conversation {id}: {what}"))?;
             for (device, cursor) in &conversation.cursors {
-                if *cursor < conversation.head() && !self.is_pending(*device, *id) {
+                if cursor.seq < conversation.head() && !self.is_pending(*device, *id) {
                     return Err(format!(
-                        "conversation {id}: device {device} is at {cursor} of {} and not marked pending",
+                        "conversation {id}: device {device} is at {} of {} and not marked pending",
+                        cursor.seq,
                         conversation.head()
                     ));
                 }
@@ -176,9 +178,10 @@ impl Conversation {
             if !self.members.contains_key(&device.user) {
                 return Err(format!("device {device} has a cursor and is no member's"));
             }
-            if *cursor > head || *cursor < self.trimmed {
+            if cursor.seq > head || cursor.seq < self.trimmed {
                 return Err(format!(
-                    "device {device} is at {cursor}, the log keeps {}..={head}",
+                    "device {device} is at {}, the log keeps {}..={head}",
+                    cursor.seq,
                     self.trimmed.next()
                 ));
             }
