@@ -74,6 +74,8 @@ pub const WAITING_LINE_MAX: usize = 1_024;
 pub const IN_FLIGHT_MAX: usize = 1_024;
 /// A conversation is settled (marks taken away, what everybody has deleted) after it was quiet for this long.
 pub const SETTLE_AFTER: Span = Span::seconds(2);
+/// One that is never quiet for so long is trimmed this often at most.
+pub const TRIM_EVERY: Span = Span::seconds(10);
 /// Conversations one partition keeps in memory (default); the least recently used ones make room.
 pub const RESIDENT_CONVERSATIONS_MAX: usize = 1_024;
 /// Bytes a turn reads from one connection before it looks at the next one.
@@ -85,6 +87,7 @@ const _: () = assert!(CLIENT_MESSAGE_BYTES_MAX >= PAYLOAD_BYTES_MAX.div_ceil(3) 
 const _: () = assert!(
     WINDOW_BYTES_MAX / 3 * 4 + PAYLOAD_BYTES_MAX / 3 * 4 + WINDOW_MESSAGES_MAX * 512 <= OUTBOX_BYTES_MAX
 );
+const _: () = assert!(TRIM_EVERY.0 >= SETTLE_AFTER.0);
 const _: () = assert!(PAGE_BYTES_MAX >= PAYLOAD_BYTES_MAX && WINDOW_BYTES_MAX >= PAYLOAD_BYTES_MAX);
 const _: () = assert!(OUTBOX_PASSING_BYTES_MAX < OUTBOX_BYTES_MAX);
 const _: () = assert!(TOKEN_EXPIRING_NOTICE.0 >= PINGS_UNANSWERED_MAX as u64 * 1_000);

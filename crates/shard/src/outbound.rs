@@ -15,6 +15,7 @@ use websocket::{FrameBuilder, Opcode};
 use crate::connection::Phase;
 use crate::counters::Metric;
 use crate::event::{Close, Write};
+use crate::fault::survived;
 use crate::shard::Core;
 
 /// What a client is asked to wait before it repeats something temporary.
@@ -150,12 +151,21 @@ impl Core {
     fn frame_anyway(&mut self, slot: u32, expected: usize, encode: impl FnOnce(Encoding, &mut Vec<u8>)) {
         let encoding = self.table.at(slot).encoding;
         let opcode = if encoding.is_binary() { Opcode::Binary } else { Opcode::Text };
-        let from = self.actions.output.len();
-        let frame = FrameBuilder::begin(&mut self.actions.output, opcode, expected, None);
-        encode(encoding, &mut self.actions.output);
-        fault::point();
-        frame.finish(&mut self.actions.output);
-        self.write(slot, from);
+        let output = &mut self.actions.output;
+        let from = output.len();
+        let encoded = survived(|| {
+            let frame = FrameBuilder::begin(output, opcode, expected, None);
+            encode(encoding, output);
+            fault::point();
+            frame.finish(output);
+        });
+        if encoded.is_some() {
+            return self.write(slot, from);
+        }
+        // Half a frame is none. This is also the way by which the last word before a close goes, so nothing more is said.
+        self.actions.output.truncate(from);
+        self.counters.count(Metric::Faults);
+        self.shut(slot, Close::Now);
     }
 
     pub(crate) fn pong(&mut self, slot: u32, payload: &[u8]) {

@@ -272,7 +272,12 @@ mod tests {
             user,
             joined: Seq(1),
             read: Seq(read),
-            devices: vec![DeviceRecord { device: DeviceId(1), cursor: Seq(cursor), acknowledged: true, marked }],
+            devices: vec![DeviceRecord {
+                device: DeviceId(1),
+                cursor: Seq(cursor),
+                acknowledged: true,
+                marked,
+            }],
         };
         let record = ConversationRecord {
             kind: ConversationKind::Group,

@@ -54,7 +54,7 @@ struct Conversation {
 }
 
 /// How far a device is in a conversation.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cursor {
     seq: Seq,
     /// It has got there by acknowledging, not by beginning there.

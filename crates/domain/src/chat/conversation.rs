@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use model::limits::{GROUP_MEMBERS_MAX, IN_FLIGHT_MAX, PAGE_BYTES_MAX, SETTLE_AFTER, SYNC_LIMIT_MAX};
+use model::limits::{
+    GROUP_MEMBERS_MAX, IN_FLIGHT_MAX, PAGE_BYTES_MAX, SETTLE_AFTER, SYNC_LIMIT_MAX, TRIM_EVERY,
+};
 use model::{
     ConversationId, ConversationKind, ConversationSummary, DeviceKey, Entry, HashKey, Mono, Now, PartitionId,
     Payload, Receipt, Seq, UserId, partition_of_user,
@@ -71,6 +73,8 @@ pub struct Conversation {
     pub line: VecDeque<Act>,
     last_used: Mono,
     in_settle_queue: bool,
+    /// When its log was last looked at for what may be trimmed.
+    surveyed: Mono,
     used_since: bool,
     /// It has been read anew for a device it did not know, and that device is still not there.
     pub reloaded: bool,
@@ -103,6 +107,7 @@ impl Conversation {
             line: VecDeque::new(),
             last_used: Mono(0),
             in_settle_queue: false,
+            surveyed: Mono(0),
             used_since: true,
             reloaded: false,
         };
@@ -508,28 +513,32 @@ impl Conversation {
         floors.min().unwrap_or(self.head)
     }
 
-    /// Settles; false when it is not quiet yet and has to wait once more.
+    /// Settles; false when it is not quiet yet and has to wait once more. One that is never quiet is trimmed all the same.
     pub fn settle(&mut self, context: &mut Context<'_>) -> bool {
         if !self.in_settle_queue {
             return true;
         }
-        let quiet = context.now.mono.since(self.last_used) >= SETTLE_AFTER && self.in_flight.is_empty();
-        if !quiet {
+        let now = context.now.mono;
+        let quiet = now.since(self.last_used) >= SETTLE_AFTER && self.in_flight.is_empty();
+        let overdue = now.since(self.surveyed) >= TRIM_EVERY && self.barrier == Barrier::Open;
+        if !quiet && !overdue {
             return false;
         }
-        self.in_settle_queue = false;
+        self.in_settle_queue = !quiet;
         if self.trim_target() > self.trimmed {
             // The news of a new device may still be on its way here, and it must not be trimmed past.
+            self.surveyed = now;
             self.ask(context, Request::LoadConversation { conversation: context.id });
             self.in_flight.push_back(InFlight::Survey);
-        } else {
+        } else if quiet {
             self.settle_now(context);
         }
-        true
+        quiet
     }
 
-    /// Settles what is known. Nothing may be in flight: an entry that is would need the marks taken away here.
+    /// Settles what is known. While something is in flight no mark is taken away: an entry that is may need it.
     pub fn settle_now(&mut self, context: &mut Context<'_>) {
+        let unmark = self.in_flight.is_empty();
         let (head, trim) = (self.head, self.trim_target().max(self.trimmed));
         let (mut unmarked, mut stored) = (Vec::new(), Vec::new());
         for member in &mut self.members {
@@ -538,7 +547,7 @@ impl Conversation {
                 if device.cursor > device.stored {
                     stored.push((key, device.cursor));
                 }
-                if device.marked && device.cursor == head {
+                if unmark && device.marked && device.cursor == head {
                     device.marked = false;
                     unmarked.push(key);
                 }

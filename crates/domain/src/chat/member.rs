@@ -40,7 +40,12 @@ pub struct Sender {
 impl Member {
     /// Up to where a device of theirs has acknowledged, durably.
     pub fn delivered(&self) -> Seq {
-        self.devices.iter().filter(|device| device.acknowledged).map(|device| device.stored).max().unwrap_or(Seq::ZERO)
+        self.devices
+            .iter()
+            .filter(|device| device.acknowledged)
+            .map(|device| device.stored)
+            .max()
+            .unwrap_or(Seq::ZERO)
     }
 }
 

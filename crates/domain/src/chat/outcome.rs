@@ -193,8 +193,7 @@ impl Conversation {
         context.mail(owner, Input::Changed { summary, event, users: Users::One(user) });
     }
 
-    /// Makes the acquaintance of devices that were registered meanwhile, and settles if it is still quiet. Whatever device comes after this
-    /// starts at the head.
+    /// Makes the acquaintance of devices that were registered meanwhile, and settles. Whatever device comes after this starts at the head.
     fn surveyed(&mut self, context: &mut Context<'_>, reply: Reply) {
         if let Reply::Conversation(Some(record)) = reply {
             for member in record.members {
@@ -204,7 +203,7 @@ impl Conversation {
                 }
             }
         }
-        if self.in_flight.is_empty() && self.barrier == Barrier::Open {
+        if self.barrier == Barrier::Open {
             self.settle_now(context);
         }
     }

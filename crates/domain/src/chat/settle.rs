@@ -2,7 +2,7 @@
 //!
 //! A pending mark may stay when a device is not behind (it then costs one query at the next connect), but never the other way round.
 //! So marks are set with the entry that needs them and taken away here, seconds after the last traffic: a busy conversation
-//! writes no marks at all.
+//! writes no marks at all. One that is never quiet is only trimmed, now and then.
 
 use std::collections::VecDeque;
 

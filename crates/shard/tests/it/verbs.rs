@@ -1,6 +1,9 @@
 //! What each verb does when all is well.
 
-use crate::script::check;
+use model::{ConversationId, Seq};
+
+use crate::names;
+use crate::script::{check, runs};
 
 #[test]
 fn connect_with_the_token_in_the_command() {
@@ -378,4 +381,27 @@ fn the_window_holds_half_a_mebibyte() {
         again ← {"caught_up":{}}
         "#,
     );
+}
+
+#[test]
+fn x1_a_conversation_that_is_never_quiet_is_trimmed_all_the_same() {
+    for mut run in runs(|_| {}) {
+        run.script("alice and bob chat in $c");
+        for place in 2..=30 {
+            run.script(&format!(
+                r#"
+                alice sends {place} to $c
+                bob ← {place} of $c
+                bob → {{"id":{place},"recv":{{"conv":"$c","seq":{place}}}}}
+                bob ← {{"id":{place},"recv":{{}}}}
+                alice ← {{"receipt":{{"conv":"$c","user":"$bob","delivered":{place},"read":0}}}}
+                wait 1s
+                "#
+            ));
+        }
+        let trimmed = run.world.store.trimmed(ConversationId(names::id("$c")));
+        // Every ten seconds, and it takes 28 until here.
+        assert!((Seq(18)..Seq(30)).contains(&trimmed), "trimmed up to {trimmed}");
+        run.end();
+    }
 }
