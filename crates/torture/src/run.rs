@@ -83,10 +83,11 @@ impl Place {
         }
     }
 
-    /// The run must succeed and say nothing on standard error.
+    /// The run must succeed and say nothing on standard error, but how it gets on when a busy machine makes it slow.
     pub fn prints(&self, arguments: &[&str]) -> String {
         let outcome = self.run(arguments);
-        assert_eq!((outcome.code, outcome.err.as_str()), (0, ""), "{arguments:?}");
+        let said: Vec<&str> = outcome.err.lines().filter(|line| !line.ends_with(" s so far")).collect();
+        assert_eq!((outcome.code, said), (0, Vec::new()), "{arguments:?}");
         outcome.out
     }
 }

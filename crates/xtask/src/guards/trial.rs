@@ -17,7 +17,7 @@ use crate::repository::{Repository, TextFile};
 /// No build takes longer on two busy cores.
 const BUILD_LIMIT: Duration = Duration::from_secs(1_200);
 /// No test takes longer, unless what was taken away makes it hang.
-const TEST_LIMIT: Duration = Duration::from_secs(300);
+const TEST_LIMIT: Duration = Duration::from_secs(600);
 
 /// What happened without a guard.
 #[derive(Debug, PartialEq, Eq)]
