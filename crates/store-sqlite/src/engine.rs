@@ -3,7 +3,7 @@
 //! Owns begin, commit, roll-back, checkpoints and the decision what is fatal. Deliberately knows no single request.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -57,6 +57,8 @@ pub struct SqliteStore {
     state: State,
     hash_key: HashKey,
     file: PathBuf,
+    /// To sync it, whoever writes it.
+    mark: File,
     checkpoints: Checkpoints,
     room: Room,
     cache_bytes: usize,
@@ -100,15 +102,18 @@ impl SqliteStore {
         open::create(directory, schema::VERSION)?;
         let file = directory::database(directory);
         open::look_at_log(&file)?;
+        let mark = mark::open(&file)
+            .map_err(|source| OpenError::Directory { directory: mark::path(&file), source })?;
         let connection = open::connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         set_up(&connection, options).map_err(|trouble| OpenError::trouble(&file, trouble))?;
         open::bring_up_to_date(&connection, &file)?;
-        Self::start(connection, file, lock, options)
+        Self::start(connection, file, mark, lock, options)
     }
 
     fn start(
         connection: Connection,
         file: PathBuf,
+        mark: File,
         lock: Lock,
         options: &Options,
     ) -> Result<Self, OpenError> {
@@ -130,6 +135,7 @@ impl SqliteStore {
             state: State::Between,
             hash_key,
             file,
+            mark,
             checkpoints,
             room: Room::Enough,
             cache_bytes: options.cache_bytes,
@@ -270,10 +276,7 @@ impl Engine for SqliteStore {
     }
 
     fn rest(&mut self) -> Result<(), Fatal> {
-        mark::sync(&self.file).map_err(|error| {
-            let trouble = Trouble::Sync(mark::path(&self.file), error);
-            self.fail(trouble)
-        })
+        self.mark.sync_data().map_err(|error| self.fail(Trouble::Sync(mark::path(&self.file), error)))
     }
 
     fn devices(&mut self, each: &mut dyn FnMut(DeviceKey, u32)) -> Result<(), Fatal> {

@@ -50,12 +50,17 @@ pub(crate) fn read(database: &Path) -> io::Result<Option<Durable>> {
     Ok(decode(&bytes))
 }
 
-/// Makes the mark durable as it is.
-pub(crate) fn sync(database: &Path) -> io::Result<()> {
-    match File::open(path(database)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        opened => opened?.sync_data(),
+/// Opens the mark of a database file, which is made if need be.
+pub(crate) fn open(database: &Path) -> io::Result<File> {
+    let path = path(database);
+    let is_new = !path.exists();
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+    if is_new {
+        file.write_all_at(&encode(None), 0)?;
+        file.sync_all()?;
+        directory::sync(path.parent().unwrap_or(Path::new(".")))?;
     }
+    Ok(file)
 }
 
 /// The mark as whoever writes the log holds it.
@@ -68,9 +73,10 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// For a database file; touches nothing yet.
+    /// For a database file. Opened now if it is there, since later there may be no descriptor left; made when it is needed.
     pub(crate) fn new(database: PathBuf) -> Mark {
-        Mark { database, file: None, begun: false }
+        let file = OpenOptions::new().write(true).open(path(&database)).ok();
+        Mark { database, file, begun: false }
     }
 
     /// Durably marks nothing. Comes before the first byte of a log is written or cut off.
@@ -95,15 +101,7 @@ impl Mark {
 
     fn file(&mut self) -> io::Result<&File> {
         if self.file.is_none() {
-            let path = path(&self.database);
-            let is_new = !path.exists();
-            let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
-            if is_new {
-                file.write_all_at(&encode(None), 0)?;
-                file.sync_all()?;
-                directory::sync(path.parent().unwrap_or(Path::new(".")))?;
-            }
-            self.file = Some(file);
+            self.file = Some(open(&self.database)?);
         }
         Ok(self.file.as_ref().expect("it was just opened"))
     }
@@ -152,7 +150,6 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let database = directory.path().join("a.db");
         assert_eq!(read(&database).expect("no file is no error"), None);
-        sync(&database).expect("no file is no error");
         let mut mark = Mark::new(database.clone());
         let later = Durable { at: 8_272, ..HERE };
         for durable in [HERE, later] {
@@ -163,7 +160,6 @@ mod tests {
         let mut again = Mark::new(database.clone());
         again.take_back().expect("it can be written");
         assert_eq!(read(&database).expect("it can be read"), None);
-        sync(&database).expect("it can be synced");
     }
 
     #[test]
