@@ -47,6 +47,11 @@ impl Accounts {
 impl Server {
     /// Starts `throng serve` from beside this program and waits until it is ready.
     pub fn start(options: &ServerOptions) -> Result<Server, String> {
+        Server::start_at(options, free_address()?)
+    }
+
+    /// The same at an address that is known.
+    pub fn start_at(options: &ServerOptions, address: SocketAddr) -> Result<Server, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?.with_file_name("throng");
         if !program.exists() {
             return Err(format!(
@@ -62,7 +67,6 @@ impl Server {
         let text =
             format!("[[auth.keys]]\nfile = {:?}\nalgorithm = \"HS256\"\n", secret.display().to_string());
         fs::write(&config, text).map_err(|error| error.to_string())?;
-        let address = free_address()?;
         let mut command = Command::new(&program);
         command.arg("serve").args([
             "--listen",
@@ -191,6 +195,11 @@ impl Server {
         self.child.id()
     }
 
+    /// Ends it as a crash would.
+    pub fn kill(mut self) -> Result<(), String> {
+        self.child.kill().and_then(|()| self.child.wait()).map(drop).map_err(|error| error.to_string())
+    }
+
     /// Ends it as an operator would, and waits.
     pub fn stop(mut self) -> Result<(), String> {
         let pid = rustix::process::Pid::from_child(&self.child);
@@ -220,7 +229,9 @@ impl Drop for Server {
     }
 }
 
+/// Below the ports that the kernel gives out: a client that knocks while the server is down could be given the server's own.
 fn free_address() -> Result<SocketAddr, String> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-    listener.local_addr().map_err(|error| error.to_string())
+    let first = 20_000 + (std::process::id() % 10_000) as u16;
+    let mut addresses = (first..first + 1_000).map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    addresses.find(|address| std::net::TcpListener::bind(address).is_ok()).ok_or("no port is free".to_owned())
 }

@@ -4,6 +4,7 @@
 
 mod chat;
 mod echo;
+mod herd;
 mod hold;
 mod idle;
 mod neighbours;
@@ -14,6 +15,7 @@ const LIST: &str = "\
 idle              user-space bytes of an idle authenticated connection (15,000 on 2 shards)
 hold N            N authenticated connections held while 100 pairs chat; nothing may be lost
 chat              durable messages a second beside a bare epoll echo in the same run
+herd              seconds until 15,000 clients of a server that was killed are back
 neighbours        p99 of good clients while others misbehave, beside that of a quiet time in the same run
 ";
 
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
         Some("idle") => idle::run(&arguments[1..]),
         Some("hold") => hold::run(&arguments[1..]),
         Some("chat") => chat::run(&arguments[1..]),
+        Some("herd") => herd::run(&arguments[1..]),
         Some("neighbours") => neighbours::run(&arguments[1..]),
         Some("--list") => {
             print!("{LIST}");
