@@ -313,10 +313,10 @@ fn a_thousand_half_messages_cost_what_was_sent_and_are_not_waited_for() {
         let strain = Strain::on(&server);
         let mut frame = Vec::new();
         encode_masked_frame(&mut frame, Opcode::Text, true, MASK, &[b' '; 60_000]);
+        let began = Instant::now();
         for client in &mut clients {
             client.stream().write_all(&frame[..SENT]).expect("open");
         }
-        let began = Instant::now();
         // A partial message may have ten seconds, and a look at everybody takes two.
         let codes: Vec<u16> = clients.iter_mut().map(closed).collect();
         assert!(codes.iter().all(|code| *code == 1008), "{codes:?}");
