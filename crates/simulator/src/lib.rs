@@ -28,6 +28,8 @@ mod oracle;
 mod server;
 mod strangers;
 
+pub mod rules;
+
 mod calm;
 mod route;
 mod storing;

@@ -2,4 +2,5 @@
 
 mod mistakes;
 mod route;
+mod rules;
 mod seeds;
