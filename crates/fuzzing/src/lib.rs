@@ -7,12 +7,14 @@
 mod command;
 mod configuration;
 mod frames;
+mod rules;
 mod token;
 mod upgrade_head;
 
 pub use command::{command_cbor, command_json};
 pub use configuration::configuration;
 pub use frames::frames;
+pub use rules::rules;
 pub use token::token;
 pub use upgrade_head::upgrade_head;
 
@@ -20,11 +22,12 @@ pub use upgrade_head::upgrade_head;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets; each has a file in `fuzz/targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     ("command_cbor", command_cbor),
     ("command_json", command_json),
     ("configuration", configuration),
     ("frames", frames),
+    ("rules", rules),
     ("token", token),
     ("upgrade_head", upgrade_head),
 ];
