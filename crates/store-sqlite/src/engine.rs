@@ -101,11 +101,14 @@ impl SqliteStore {
         let lock = Lock::take(directory).map_err(|error| OpenError::lock(directory, error))?;
         open::create(directory, schema::VERSION)?;
         let file = directory::database(directory);
-        open::look_at_log(&file)?;
+        let interrupted = open::look_at_log(&file)?;
         let mark = mark::open(&file)
             .map_err(|source| OpenError::Directory { directory: mark::path(&file), source })?;
         let connection = open::connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         set_up(&connection, options).map_err(|trouble| OpenError::trouble(&file, trouble))?;
+        if interrupted {
+            open::clear_log(&connection).map_err(|trouble| OpenError::trouble(&file, trouble))?;
+        }
         open::bring_up_to_date(&connection, &file)?;
         Self::start(connection, file, mark, lock, options)
     }

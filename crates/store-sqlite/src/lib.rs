@@ -17,6 +17,8 @@ mod mark;
 mod moves;
 mod open;
 mod page_cache;
+#[cfg(test)]
+mod power;
 mod read;
 mod residents;
 mod rows;

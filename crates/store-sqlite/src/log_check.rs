@@ -31,7 +31,9 @@ pub(crate) fn frame_holds(sum_before: &[u8; 8], header: &[u8; FRAME_HEADER_BYTES
 pub(crate) struct Found {
     /// Frames up to the last that holds.
     pub whole: u64,
-    /// Ends of commits among the frames after the first that does not.
+    /// Frames of this log after the first that does not, and ends of commits among them.
+    pub left_over: u64,
+    /// See `left_over`.
     pub commits_after: u64,
     /// Whether the frame that was marked as durable is not among those that hold.
     pub marked_is_missing: bool,
@@ -83,6 +85,7 @@ pub(crate) fn look(log: impl Read, marked: Option<Durable>) -> io::Result<Found>
             (true, true) => found.commits_after += 1,
             (true, false) => {}
         }
+        found.left_over += u64::from(broken && ours);
     }
     Ok(found)
 }

@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use crate::directory;
+#[cfg(test)]
+use crate::power;
 
 /// A frame that is on the disk, and all before it in the same log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +65,23 @@ pub(crate) fn open(database: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+fn write(file: &File, durable: Option<Durable>) -> io::Result<()> {
+    let bytes = encode(durable);
+    file.write_all_at(&bytes, 0)?;
+    #[cfg(test)]
+    power::wrote(power::Kind::Mark, &bytes, 0);
+    Ok(())
+}
+
+fn sync_data(file: &File) -> io::Result<()> {
+    #[cfg(test)]
+    let changes = power::syncing(power::Kind::Mark);
+    file.sync_data()?;
+    #[cfg(test)]
+    power::synced(power::Kind::Mark, changes);
+    Ok(())
+}
+
 /// The mark as whoever writes the log holds it.
 pub(crate) struct Mark {
     database: PathBuf,
@@ -83,17 +102,17 @@ impl Mark {
     pub(crate) fn take_back(&mut self) -> io::Result<()> {
         self.begun = false;
         let file = self.file()?;
-        file.write_all_at(&encode(None), 0)?;
-        file.sync_data()
+        write(file, None)?;
+        sync_data(file)
     }
 
     /// Marks a frame that has just become durable. A disk without room keeps the mark it has.
     pub(crate) fn advance(&mut self, durable: Durable) -> io::Result<()> {
         let begun = std::mem::replace(&mut self.begun, true);
         let file = self.file()?;
-        match file.write_all_at(&encode(Some(durable)), 0) {
+        match write(file, Some(durable)) {
             Ok(()) if begun => Ok(()),
-            Ok(()) => file.sync_data(),
+            Ok(()) => sync_data(file),
             Err(error) if is_no_room(&error) => Ok(()),
             Err(error) => Err(error),
         }
@@ -142,11 +161,13 @@ fn sum(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vfs::faults::Disk;
 
     const HERE: Durable = Durable { salts: *b"saltsalt", at: 4_152 };
 
     #[test]
     fn what_is_marked_is_read_until_it_is_taken_back() {
+        let _disk = Disk::take();
         let directory = tempfile::tempdir().expect("a temporary directory");
         let database = directory.path().join("a.db");
         assert_eq!(read(&database).expect("no file is no error"), None);

@@ -12,6 +12,7 @@ use std::{error, fmt};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
+use crate::checkpoint::system_error;
 use crate::directory::{self, Lock, LockError};
 use crate::trouble::Trouble;
 use crate::{log_check, mark, schema, vfs};
@@ -159,8 +160,8 @@ pub(crate) fn create(directory: &Path, version: u32) -> Result<(), OpenError> {
 }
 
 /// Refuses a database whose write-ahead log does not reach as far as it did: SQLite would take it up to where it is broken and forget the
-/// rest.
-pub(crate) fn look_at_log(file: &Path) -> Result<(), OpenError> {
+/// rest. True when the log has a rest, of a commit that was interrupted.
+pub(crate) fn look_at_log(file: &Path) -> Result<bool, OpenError> {
     let log = directory::beside(file, "-wal");
     let refused = |file, source| OpenError::Database { file, source: Box::new(source) };
     let marked = mark::read(file).map_err(|error| refused(mark::path(file), error))?;
@@ -185,7 +186,20 @@ pub(crate) fn look_at_log(file: &Path) -> Result<(), OpenError> {
         };
         return Err(OpenError::trouble(&log, Trouble::damaged(what)));
     }
-    if found.whole == 0 { look_at_length(file) } else { Ok(()) }
+    if found.whole == 0 {
+        look_at_length(file)?;
+    }
+    Ok(found.left_over > 0)
+}
+
+/// Begins the log anew, after all of it that counts was copied. What an interrupted commit left in it would lie behind the next one,
+/// and after another power cut be taken for a commit that had followed it. A disk without room keeps the log as it is.
+pub(crate) fn clear_log(connection: &Connection) -> Result<(), Trouble> {
+    let cleared = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()));
+    match cleared.map_err(|error| system_error(error.into(), connection)) {
+        Err(trouble) if !trouble.is_no_room() => Err(trouble),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a file that was cut off. Without a log to say more, it is as long as its header says in bytes 28 to 31
@@ -209,7 +223,7 @@ fn look_at_length(file: &Path) -> Result<(), OpenError> {
 /// The same for whoever opens a data directory beside a server, if there is one: then the log is being written, and the server has looked.
 pub(crate) fn look_at_log_unless_served(directory: &Path) -> Result<(), OpenError> {
     match Lock::take(directory) {
-        Ok(_lock) => look_at_log(&directory::database(directory)),
+        Ok(_lock) => look_at_log(&directory::database(directory)).map(|_| ()),
         Err(LockError::Taken(_)) => Ok(()),
         Err(error) => Err(OpenError::lock(directory, error)),
     }

@@ -21,6 +21,8 @@ use crate::log_buffer::LogBuffer;
 use crate::log_check::{self, FRAME_HEADER_BYTES, HEADER_BYTES};
 use crate::mark::{self, Durable, Mark};
 use crate::page_cache;
+#[cfg(test)]
+use crate::power;
 use crate::schema::{self, PAGE_BYTES};
 
 /// The name under which SQLite knows this layer.
@@ -236,6 +238,14 @@ static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
     xUnfetch: None,
 };
 
+/// What a file is to the tests of power cuts.
+#[cfg(test)]
+unsafe fn kind(file: *mut ffi::sqlite3_file) -> power::Kind {
+    // SAFETY: `open` made it a `File`.
+    let is_database = unsafe { (*file.cast::<File>()).log.is_null() };
+    if is_database { power::Kind::Database } else { power::Kind::Log }
+}
+
 /// Whether a transfer is exactly one page, the only kind that carries a checksum (the others are looks at the header).
 unsafe fn is_page(file: *mut ffi::sqlite3_file, length: c_int, offset: ffi::sqlite3_int64) -> bool {
     // SAFETY: `open` made it a `File`.
@@ -259,6 +269,11 @@ unsafe fn write_through(
         let write = (*(*real).pMethods).xWrite.expect("every file can be written");
         write(real, bytes.as_ptr().cast(), bytes.len() as c_int, offset)
     };
+    #[cfg(test)]
+    if code == ffi::SQLITE_OK {
+        // SAFETY: `open` made it a `File`.
+        power::wrote(unsafe { kind(file) }, bytes, offset as u64);
+    }
     if code == ffi::SQLITE_OK { Ok(()) } else { Err(code) }
 }
 
@@ -402,6 +417,8 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
 
 /// Syncs a log, then marks how far it is durable.
 unsafe fn sync_log(file: *mut ffi::sqlite3_file, flags: c_int, log: &mut Log) -> Result<(), c_int> {
+    #[cfg(test)]
+    let changes = power::syncing(power::Kind::Log);
     match &log.again {
         Some(again) => again.sync_data().map_err(|_| ffi::SQLITE_IOERR_FSYNC)?,
         None => {
@@ -410,6 +427,8 @@ unsafe fn sync_log(file: *mut ffi::sqlite3_file, flags: c_int, log: &mut Log) ->
             log.again = fs::OpenOptions::new().write(true).open(&log.path).ok();
         }
     }
+    #[cfg(test)]
+    power::synced(power::Kind::Log, changes);
     log.synced()
 }
 
@@ -417,12 +436,16 @@ unsafe fn sync_log(file: *mut ffi::sqlite3_file, flags: c_int, log: &mut Log) ->
 unsafe fn sync_as_system(file: *mut ffi::sqlite3_file, flags: c_int) -> Result<(), c_int> {
     // SAFETY: passed on as it came; the system's layer writes a number where it is told to.
     unsafe {
+        #[cfg(test)]
+        let (kind, changes) = (kind(file), power::syncing(kind(file)));
         let real = real(file);
         let methods = &*(*real).pMethods;
         loop {
             let code = (methods.xSync.expect("every file can be synced"))(real, flags);
             let mut system: c_int = 0;
             if code == ffi::SQLITE_OK {
+                #[cfg(test)]
+                power::synced(kind, changes);
                 return Ok(());
             }
             (methods.xFileControl.expect("the unix layer has it"))(
@@ -459,7 +482,12 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: ffi::sqlite3_i
         {
             return code;
         }
-        cut(file, size)
+        let code = cut(file, size);
+        #[cfg(test)]
+        if code == ffi::SQLITE_OK {
+            power::cut(kind(file), size as u64);
+        }
+        code
     }
 }
 

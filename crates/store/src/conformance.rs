@@ -17,7 +17,7 @@ use model::{
 
 use crate::{ConversationRecord, DeviceRecord, Engine, MemberRecord, PendingRecord, Reply, Request};
 
-pub use differential::differential;
+pub use differential::{Step, differential, everything, traffic};
 
 /// Which store an engine is opened on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -39,6 +39,28 @@ pub fn differential(seed: u64, batches: u32, open: &mut dyn FnMut(Start) -> Box<
     reference
 }
 
+/// A batch, and the reference as it is after it.
+#[derive(Debug)]
+pub struct Step {
+    /// What is asked.
+    pub batch: Vec<Request>,
+    /// What is then.
+    pub after: MemoryStore,
+}
+
+/// Random batches of a seed, such as the owners of conversations ask for, for tests that compare an engine with the reference at
+/// moments of their own.
+pub fn traffic(seed: u64, batches: u32) -> Vec<Step> {
+    let mut reference = MemoryStore::new();
+    let mut source = Source { random: Random(seed), lawful: true, now: 1_000 };
+    let step = |_| {
+        let batch = source.batch(&reference);
+        reference.commit(&batch, &mut Vec::new()).expect("memory does not fail");
+        Step { batch, after: reference.clone() }
+    };
+    (0..batches).map(step).collect()
+}
+
 fn compare(batch: &[Request], reference: &mut MemoryStore, engine: &mut dyn Engine, what: &str) {
     let (mut expected, mut found) = (Vec::new(), Vec::new());
     reference.commit(batch, &mut expected).expect("memory does not fail");
@@ -64,7 +86,7 @@ fn devices(engine: &mut dyn Engine) -> Vec<(DeviceKey, u32)> {
 }
 
 /// Questions that together show all there is.
-fn everything() -> Vec<Request> {
+pub fn everything() -> Vec<Request> {
     let mut batch = Vec::new();
     for id in CONVERSATIONS.map(conversation) {
         batch.push(super::load(id));
