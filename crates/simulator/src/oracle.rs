@@ -10,7 +10,7 @@ pub use told::sent_by;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{ClientId, ConversationId, DeviceKey, Payload, Seq, ShardId, UserId, Wall};
+use model::{ClientId, ConversationId, DeviceKey, PartitionId, Payload, Seq, ShardId, UserId, Wall};
 use store::MemoryStore;
 
 use crate::names::Named;
@@ -65,8 +65,10 @@ pub struct Oracle {
     delivered: BTreeMap<(ConversationId, UserId), Seq>,
     /// The highest read mark that each member ever had.
     read: BTreeMap<(ConversationId, UserId), Seq>,
-    /// The last entry of a conversation that the owners of users on a shard have heard of.
+    /// The last entry of a conversation that every owner of users on a shard has heard of, because its owner is there too.
     heard_of: BTreeMap<(ShardId, ConversationId), Seq>,
+    /// The last entry of a conversation that the owner of some users has heard of by mail.
+    mailed: BTreeMap<(PartitionId, ConversationId), Seq>,
 }
 
 impl Oracle {
@@ -116,20 +118,28 @@ impl Oracle {
         mine.filter_map(|((conversation, _), periods)| Some((*conversation, current(Some(periods))?)))
     }
 
-    /// The owners of users on a shard have heard of an entry.
+    /// All owners of users on a shard have heard of an entry.
     pub fn hears(&mut self, shard: ShardId, conversation: ConversationId, seq: Seq) {
         let heard = self.heard_of.entry((shard, conversation)).or_default();
         *heard = (*heard).max(seq);
     }
 
-    /// How far the owners of users on a shard have heard of a conversation.
-    pub fn heard(&self, shard: ShardId, conversation: ConversationId) -> Seq {
-        self.heard_of.get(&(shard, conversation)).copied().unwrap_or_default()
+    /// The owner of some users has heard of an entry by mail, and perhaps before others on its shard.
+    pub fn hears_by_mail(&mut self, owner: PartitionId, conversation: ConversationId, seq: Seq) {
+        let heard = self.mailed.entry((owner, conversation)).or_default();
+        *heard = (*heard).max(seq);
+    }
+
+    /// How far the owner of some users, which is on this shard, has heard of a conversation.
+    pub fn heard(&self, shard: ShardId, owner: PartitionId, conversation: ConversationId) -> Seq {
+        let both = [self.heard_of.get(&(shard, conversation)), self.mailed.get(&(owner, conversation))];
+        both.into_iter().flatten().copied().max().unwrap_or_default()
     }
 
     /// After a restart everything that is stored is known.
     pub fn restarted(&mut self, shards: u16, store: &MemoryStore) {
         self.heard_of.clear();
+        self.mailed.clear();
         for conversation in store.conversations() {
             let head = Seq(store.log(conversation).len() as u64);
             for shard in 0..shards {

@@ -224,8 +224,8 @@ impl Side {
             from.0,
             Said(&effect)
         ));
-        if let Effect::Mail { input: Input::Deliver(delivery), .. } = &effect {
-            around.oracle.hears(self.id, delivery.conversation, delivery.entry.seq);
+        if let Effect::Mail { to, input: Input::Deliver(delivery) } = &effect {
+            around.oracle.hears_by_mail(*to, delivery.conversation, delivery.entry.seq);
         }
         if let Some(connection) = addressee(&effect) {
             // The first tenant has the generation 0.

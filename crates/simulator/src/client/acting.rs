@@ -24,6 +24,11 @@ impl Around<'_> {
         let partition = model::partition_of_user(&self.hash_key, user);
         shard::owner_of(partition, self.shards)
     }
+
+    /// The partition that owns a user.
+    pub fn partition_of(&self, user: model::UserId) -> model::PartitionId {
+        model::partition_of_user(&self.hash_key, user)
+    }
 }
 
 impl Place {

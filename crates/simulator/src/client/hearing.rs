@@ -109,9 +109,9 @@ impl Client {
         link.request(Command::Connect { token }, Some(Asked::Connect));
         link.frame(around.random);
         link.introduced = true;
-        let owner = around.owner_of(self.key.user);
+        let (shard, owner) = (around.owner_of(self.key.user), around.partition_of(self.key.user));
         for (conversation, share) in around.oracle.shares(self.key) {
-            let heard = around.oracle.heard(owner, conversation);
+            let heard = around.oracle.heard(shard, owner, conversation);
             link.expected.insert(conversation, (share.start, heard));
         }
     }
