@@ -75,6 +75,8 @@ pub struct Chat {
     life: u16,
     /// The conversation that is just being taken into memory after a fault. If that fails too, it is not tried again.
     retried: Option<ConversationId>,
+    /// Who waits for a conversation that has just arrived, while that is taken care of.
+    arriving: Vec<Origin>,
     conversations: HashMap<ConversationId, Residence, HashKey>,
     /// Residents in the order in which they may have to make room (second chance: one that was used since is passed over).
     clock: VecDeque<ConversationId>,
@@ -89,6 +91,7 @@ impl Chat {
             residents_max,
             life: 0,
             retried: None,
+            arriving: Vec::new(),
             conversations: HashMap::with_hasher(hash_key),
             clock: VecDeque::new(),
             settle: SettleQueue::default(),
@@ -172,6 +175,11 @@ impl Chat {
             };
             interrupted.extend(members.map(|members| (id, members)));
         }
+        for origin in std::mem::take(&mut self.arriving) {
+            if !waiting.contains(&origin) {
+                waiting.push(origin);
+            }
+        }
         if let Some(id) = failed {
             interrupted.entry(id).or_default();
         }
@@ -219,6 +227,9 @@ impl Chat {
             Residence::Creating { creation, line } => (line, Loading::Wanted, Some(creation)),
             Residence::Resident(_) => return,
         };
+        self.arriving.extend(creation.iter().map(|creation| creation.origin));
+        self.arriving.extend(line.iter().filter_map(Act::origin));
+        fault::point();
         match (reply, creation) {
             (Reply::Conversation(Some(record)), None) => {
                 self.retried = matches!(why, Loading::Interrupted { .. }).then_some(id);
@@ -272,6 +283,7 @@ impl Chat {
                 }
             }
         }
+        self.arriving.clear();
         // Only now: what has just come must not go before it was used.
         self.make_room(LOOKED_AT);
     }
