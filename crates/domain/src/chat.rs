@@ -151,8 +151,13 @@ impl Chat {
     }
 
     /// Drops everything after a fault, and reads anew what was being worked on; the answer comes behind those to all that was asked
-    /// before. Returns who waits for an answer.
-    pub fn reload(&mut self, failed: Option<ConversationId>, out: &mut Effects) -> Vec<Origin> {
+    /// before. `told` are users who were about to be told of the one that failed. Returns who waits for an answer.
+    pub fn reload(
+        &mut self,
+        failed: Option<ConversationId>,
+        told: Vec<UserId>,
+        out: &mut Effects,
+    ) -> Vec<Origin> {
         let mut waiting = Vec::new();
         // In the same order every time, whatever the table's.
         let mut interrupted: BTreeMap<ConversationId, Vec<UserId>> = BTreeMap::new();
@@ -181,7 +186,7 @@ impl Chat {
             }
         }
         if let Some(id) = failed {
-            interrupted.entry(id).or_default();
+            interrupted.entry(id).or_default().extend(told);
         }
         let retried = self.retried;
         let life = self.life.wrapping_add(1);

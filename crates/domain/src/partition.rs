@@ -122,12 +122,17 @@ impl Partition {
     pub fn reload(&mut self, subject: Subject, wished: Effects, out: &mut Effects) {
         self.sessions.reload();
         let why = Refusal::Internal("a fault in the server; connect again, and ask again");
-        let mut waiting = self.chat.reload(subject.conversation, out);
-        let answered = wished.into_iter().filter_map(|effect| match effect {
-            Effect::Answer { origin, .. } => Some(origin),
-            _ => None,
-        });
-        for origin in answered.chain(subject.origin) {
+        let (mut answered, mut told) = (Vec::new(), Vec::new());
+        for effect in wished {
+            match effect {
+                Effect::Answer { origin, .. } => answered.push(origin),
+                // Those included who have just been removed and are among no members any more.
+                Effect::Mail { input: Input::Changed { users, .. }, .. } => told.extend_from_slice(&users),
+                _ => {}
+            }
+        }
+        let mut waiting = self.chat.reload(subject.conversation, told, out);
+        for origin in answered.into_iter().chain(subject.origin) {
             // It may have been put into a line before the failure.
             if !waiting.contains(&origin) {
                 waiting.push(origin);
