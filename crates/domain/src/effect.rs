@@ -54,8 +54,8 @@ pub enum Effect {
     Evict {
         /// Which partition.
         partition: PartitionId,
-        /// From which shard.
-        from: ShardId,
+        /// By which shard.
+        by: ShardId,
     },
 }
 

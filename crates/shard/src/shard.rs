@@ -244,7 +244,7 @@ impl Core {
             owner.reload(subject, wished, &mut effects);
             self.counters.count(Metric::Faults);
             for shard in 0..self.settings.shards {
-                self.route(partition, Effect::Evict { partition, from: ShardId(shard) });
+                self.route(partition, Effect::Evict { partition, by: ShardId(shard) });
             }
         }
         let due = self.partition(partition).next_deadline();
@@ -281,7 +281,7 @@ impl Core {
             | Effect::Close { connection, .. } => connection.shard,
             Effect::Answer { origin: Origin::Outside { shard, .. }, .. } => *shard,
             Effect::Mail { to, .. } => owner_of(*to, self.settings.shards),
-            Effect::Evict { from, .. } => *from,
+            Effect::Evict { by, .. } => *by,
             Effect::Ask { .. } => self.id,
         };
         match effect {

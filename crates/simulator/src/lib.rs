@@ -60,22 +60,9 @@ pub struct Outcome {
     pub coverage: Coverage,
 }
 
-/// Panics that are made on purpose are not worth a word; all others are told as ever.
-fn be_quiet_about_faults() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        let told = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if panic.payload_as_str() != Some(domain::fault::ON_PURPOSE) {
-                told(panic);
-            }
-        }));
-    });
-}
-
 /// Runs a seed.
 pub fn run(seed: u64, mistake: Mistake, listener: Option<Listener>) -> Outcome {
-    be_quiet_about_faults();
+    domain::fault::keep_quiet();
     let mut random = Random::new(seed);
     let mut plan = Plan::draw(&mut random);
     mistake.arrange(&mut plan);

@@ -171,11 +171,12 @@ pub fn ops_from_bytes(bytes: &[u8]) -> Vec<Op> {
             65..67 => Op::Burst { device: next(), conversation: next(), count: next() },
             67..72 => Op::Pass { device: next(), conversation: next() },
             72..105 => {
+                // Either what it has, or far from that: who acknowledges a little more than it has gets none of it.
                 let more = if which < 100 { 0 } else { next() as i8 };
                 Op::Receive { device: next(), conversation: next(), more }
             }
             105..115 => {
-                let more = if which < 112 { 0 } else { next() as i8 };
+                let more = if which < 110 { 0 } else { beside(next()) };
                 Op::Read { device: next(), conversation: next(), more }
             }
             115..122 => {
@@ -196,6 +197,11 @@ pub fn ops_from_bytes(bytes: &[u8]) -> Vec<Op> {
         });
     }
     ops
+}
+
+/// A little more or less, mostly; now and then much.
+fn beside(byte: u8) -> i8 {
+    if byte < 192 { (byte % 16) as i8 - 8 } else { byte as i8 }
 }
 
 /// A list of so many operations, from a seed.

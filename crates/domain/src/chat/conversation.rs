@@ -525,9 +525,8 @@ impl Conversation {
             return false;
         }
         self.in_settle_queue = !quiet;
-        if self.in_flight.iter().any(|asked| matches!(asked, InFlight::Survey)) {
-            // What it will find out settles this, too.
-        } else if self.trim_target() > self.trimmed {
+        let surveying = self.in_flight.iter().any(|asked| matches!(asked, InFlight::Survey));
+        if self.trim_target() > self.trimmed && !surveying {
             // The news of a new device may still be on its way here, and it must not be trimmed past.
             self.surveyed = now;
             self.ask(context, Request::LoadConversation { conversation: context.id });

@@ -56,7 +56,7 @@ fn came_off(run: &Run, name: &str) -> bool {
 
 #[test]
 fn row_25_a_panic_at_any_point_of_a_messages_way_loses_nothing() {
-    quiet();
+    domain::fault::keep_quiet();
     for again in 0..runs(|_| {}).count() {
         let mut reached = 0;
         for point in 1..=POINTS {
@@ -112,7 +112,7 @@ fn row_25_a_panic_at_any_point_of_a_messages_way_loses_nothing() {
 
 #[test]
 fn row_25_a_panic_over_a_connections_bytes_closes_that_connection_alone() {
-    quiet();
+    domain::fault::keep_quiet();
     for mut run in runs(|_| {}) {
         run.script(BEFORE);
         domain::fault::arm(1);
@@ -137,7 +137,7 @@ fn row_25_a_panic_over_a_connections_bytes_closes_that_connection_alone() {
 
 #[test]
 fn row_25_a_panic_over_a_request_head_leaves_the_count_of_strangers_right() {
-    quiet();
+    domain::fault::keep_quiet();
     for mut run in runs(|settings| settings.unauthenticated_max = 1) {
         for name in ["p", "q", "r"] {
             domain::fault::arm(1);
@@ -149,17 +149,4 @@ fn row_25_a_panic_over_a_request_head_leaves_the_count_of_strangers_right() {
         run.script("a connects as alice/1\na ← {\"caught_up\":{}}");
         run.end();
     }
-}
-
-/// Panics that are made on purpose are not worth a word.
-fn quiet() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        let told = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if panic.payload_as_str() != Some(domain::fault::ON_PURPOSE) {
-                told(panic);
-            }
-        }));
-    });
 }

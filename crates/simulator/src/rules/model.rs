@@ -399,6 +399,9 @@ impl Talk {
         }
         let mut place = after;
         for entry in entries {
+            if entry.seq <= place {
+                return Err(format!("#{} comes after #{place}", entry.seq));
+            }
             while entry.seq > place.next() {
                 place = place.next();
                 if !self.may_be_gone(place) {
