@@ -103,10 +103,11 @@ impl Client {
         let (mut reader, mut head) = (ResponseReader::new(), Vec::new());
         loop {
             let mut bytes = [0; 4096];
-            let count = self.stream.read(&mut bytes)?;
-            if count == 0 {
-                return Err(ErrorKind::UnexpectedEof.into());
-            }
+            let count = match self.stream.read(&mut bytes) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                read => read?,
+            };
             head.extend_from_slice(&bytes[..count]);
             match reader.advance(&head, &key).map_err(io::Error::other)? {
                 Response::Incomplete => {}
@@ -159,7 +160,7 @@ impl Client {
             match self.stream.read(&mut bytes) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => self.take(&mut bytes[..count])?,
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(error) if says_nothing(&error) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -200,6 +201,11 @@ impl Client {
         }
         Ok(())
     }
+}
+
+/// Whether a read that waited for so long found nothing. One with a time limit is not gone on with by the system when a signal comes.
+pub fn says_nothing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 fn understood(incoming: Incoming<'_>) -> Heard {
