@@ -199,6 +199,11 @@ impl Table {
         self.openings.get_mut(&slot).map(|opening| &mut **opening)
     }
 
+    /// Whether its `connect` has been answered, so that something may be pushed.
+    pub fn stands(&self, slot: u32) -> bool {
+        !self.openings.contains_key(&slot)
+    }
+
     /// Takes it out, to be put back or to be done with.
     pub fn take_opening(&mut self, slot: u32) -> Option<Box<Opening>> {
         self.openings.remove(&slot)

@@ -92,6 +92,11 @@ impl Core {
 
     pub(crate) fn push(&mut self, connection: ConnectionId, push: domain::Push) {
         let Some(slot) = self.slot(connection) else { return };
+        // A device that is being made known has a session already, so that no entry is missed; of all else it is told what
+        // changes after its `connect` was answered.
+        if !self.table.stands(slot) {
+            return;
+        }
         let unsent = self.table.unsent(slot);
         let passing = matches!(push, domain::Push::Passing { .. } | domain::Push::Receipt { .. });
         if passing && unsent > OUTBOX_PASSING_BYTES_MAX {

@@ -146,7 +146,9 @@ impl Core {
             if expires_at <= wall {
                 return self.close(slot, CloseCode::Unauthorised, "the token has expired");
             }
-            if expires_at.0 <= wall.0 + TOKEN_EXPIRING_NOTICE.0 && connection.flags & EXPIRY_TOLD == 0 {
+            let soon = expires_at.0 <= wall.0 + TOKEN_EXPIRING_NOTICE.0;
+            if soon && connection.flags & EXPIRY_TOLD == 0 && self.table.stands(slot) {
+                let connection = self.table.at(slot);
                 connection.flags |= EXPIRY_TOLD;
                 self.push_frame(slot, 64, &Push::TokenExpiring { expires_at });
             }

@@ -45,6 +45,17 @@ pub enum Heard {
     Nonsense(String),
 }
 
+impl Heard {
+    /// Whether it is one of those pushes that belong to a session.
+    pub fn is_pushed(&self) -> bool {
+        use Heard::{CaughtUp, Entry, Member, NoMember, Passing, Receipt, TokenExpiring};
+        matches!(
+            self,
+            Entry(..) | Passing(_) | Receipt(_) | Member(_) | NoMember(_) | CaughtUp | TokenExpiring
+        )
+    }
+}
+
 /// A page of a log.
 #[derive(Debug)]
 pub struct SyncPage {

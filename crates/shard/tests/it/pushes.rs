@@ -1,6 +1,6 @@
 //! What the server says unasked, and conversations as REST makes them.
 
-use crate::script::{check, check_with};
+use crate::script::{check, check_with, runs};
 
 #[test]
 fn everybody_is_told_how_a_group_comes_and_goes() {
@@ -406,4 +406,29 @@ fn who_joined_later_has_read_nothing_yet() {
         alice ← {"receipt":{"conv":"$g","user":"$carol","delivered":4,"read":4}}
         "#,
     );
+}
+
+#[test]
+fn the_answer_to_connect_comes_before_every_push() {
+    // Of a conversation in memory a passing message needs no store, so it comes while the device is still being made known.
+    for mut run in runs(|_| {}).filter(|run| run.world.residents) {
+        run.script(
+            r#"
+            alice and bob chat in $c
+            tablet opens
+            store waits
+            tablet → {"id":1,"connect":{"token":"$token bob/2"}}
+            alice → {"id":9,"send":{"conv":"$c","client_id":"$m2","payload":"Mg=="}} {"id":10,"send":{"conv":"$c","passing":true,"payload":"Mw=="}}
+            alice ← {"id":10,"send":{}}
+            bob ← {"message":{"conv":"$c","ts":"$now","from":"$alice","device":1,"payload":"Mw=="}}
+            tablet ← nothing
+            store works
+            tablet ← {"id":1,"connect":"$any"}
+            tablet ← in any order {"caught_up":{}} {"message":{"conv":"$c","seq":2,"ts":"$now","from":"$alice","device":1,"client_id":"$m2","payload":"Mg=="}}
+            alice ← {"id":9,"send":{"seq":2,"ts":"$now"}}
+            bob ← {"message":"$any"}
+            "#,
+        );
+        run.end();
+    }
 }

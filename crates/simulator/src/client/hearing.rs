@@ -25,6 +25,9 @@ impl Client {
         {
             return broken("protocol", format!("{who} was told {} and then {heard:?}", code.name()));
         }
+        if heard.is_pushed() && !link.connected {
+            return broken("protocol", format!("{who} hears before its connect is answered: {heard:?}"));
+        }
         match heard {
             Heard::Upgraded => self.introduce(link, around),
             Heard::Refused(status) => {
@@ -323,9 +326,6 @@ impl Client {
         }
         if sent_by(&entry, self.key) {
             around.coverage.count(Seen::PushedOwn);
-        }
-        if !link.connected {
-            return broken("order", format!("{who} was pushed an entry before its connect was answered"));
         }
         let last = link.pushed.insert(conversation, entry.seq);
         link.first.entry(conversation).or_insert(entry.seq);
