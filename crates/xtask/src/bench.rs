@@ -17,8 +17,9 @@ Run a benchmark and keep its result.
 Usage: cargo xtask bench NAME [ARGUMENTS...]
        cargo xtask bench --list
 
-A benchmark ends with the line `NAME: VALUE UNIT (bar ≤|≥ BAR): holds|falls short`. That line, the date, the commit and
-the machine are added to bench/results/NAME.jsonl, one JSON object a line. Arguments after NAME go to the benchmark.
+A benchmark ends with the line `NAME: VALUE UNIT (bar ≤|≥ BAR): holds|falls short`. That line, its parts (lines
+`· NAME: VALUE UNIT`), the date, the commit and the machine are added to bench/results/NAME.jsonl, one JSON object a
+line. Arguments after NAME go to the benchmark. `cargo xtask bench numbers` makes docs/numbers.md of all records.
 ";
 
 /// No benchmark here takes longer.
@@ -36,12 +37,18 @@ pub fn main(repository: &Repository, arguments: Vec<String>) -> Result<ExitCode,
         }
         Some(first) => first,
     };
-    let mut command = command(repository, &[&name]);
-    command.args(arguments);
-    let ended = process::run(command, LIMIT);
+    let arguments: Vec<String> = arguments.collect();
+    let mut measure = command(repository, &[&name]);
+    measure.args(&arguments);
+    let ended = process::run(measure, LIMIT);
     if let Some(result) = ended.lines.iter().rev().find_map(|line| Measured::read(line)) {
-        keep(repository, &result)?;
-    } else if ended.outcome.is_ok() {
+        let parts: Vec<Part> = ended.lines.iter().filter_map(|line| Part::read(line)).collect();
+        keep(repository, &result, &arguments.join(" "), &parts)?;
+        let made = command(repository, &["numbers"]).status();
+        if !made.is_ok_and(|status| status.success()) {
+            return Err("docs/numbers.md was not made".to_owned());
+        }
+    } else if ended.outcome.is_ok() && name != "numbers" {
         return Err(format!("the benchmark `{name}` ended without its line `NAME: VALUE UNIT (bar …): …`"));
     }
     ended.outcome.map(|()| ExitCode::SUCCESS).or_else(|complaint| {
@@ -57,6 +64,32 @@ fn command(repository: &Repository, arguments: &[&str]) -> Command {
         .args(["run", "--quiet", "--release", "--package", "load", "--bin", "bench", "--"])
         .args(arguments);
     command
+}
+
+/// A number of which the result is made.
+#[derive(Debug, PartialEq)]
+struct Part {
+    name: String,
+    value: f64,
+    unit: String,
+}
+
+impl Part {
+    /// Reads `· NAME: VALUE UNIT`.
+    fn read(line: &str) -> Option<Part> {
+        let (name, measure) = line.trim().strip_prefix("· ")?.rsplit_once(": ")?;
+        let (value, unit) = measure.split_once(' ').unwrap_or((measure, ""));
+        Some(Part { name: name.to_owned(), value: plain(value)?, unit: unit.to_owned() })
+    }
+
+    fn json(&self) -> String {
+        format!("{{\"name\":{},\"value\":{},\"unit\":{}}}", text(&self.name), self.value, text(&self.unit))
+    }
+}
+
+/// A finite number, written with or without commas.
+fn plain(number: &str) -> Option<f64> {
+    number.replace(',', "").parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 /// The closing line of a benchmark.
@@ -78,8 +111,6 @@ impl Measured {
         let (bar, verdict) = rest.split_once("): ")?;
         let (value, unit) = measure.split_once(' ').unwrap_or((measure, ""));
         let (sign, bar) = bar.split_once(' ')?;
-        let plain =
-            |number: &str| number.replace(',', "").parse::<f64>().ok().filter(|number| number.is_finite());
         Some(Measured {
             name: name.to_owned(),
             value: plain(value)?,
@@ -98,16 +129,19 @@ impl Measured {
         })
     }
 
-    fn json(&self, on: &Circumstances) -> String {
+    fn json(&self, arguments: &str, parts: &[Part], on: &Circumstances) -> String {
+        let parts: Vec<String> = parts.iter().map(Part::json).collect();
         format!(
-            "{{\"name\":{},\"value\":{},\"unit\":{},\"bar\":{{\"is\":{},\"value\":{}}},\"holds\":{},\"date\":{},\
-             \"commit\":{},\"machine\":{{\"cpus\":{},\"cpu\":{},\"memory_kib\":{},\"kernel\":{},\"rustc\":{}}}}}",
+            "{{\"name\":{},\"arguments\":{},\"value\":{},\"unit\":{},\"bar\":{{\"is\":{},\"value\":{}}},\"holds\":{},\"parts\":[{}],\
+             \"date\":{},\"commit\":{},\"machine\":{{\"cpus\":{},\"cpu\":{},\"memory_kib\":{},\"kernel\":{},\"rustc\":{}}}}}",
             text(&self.name),
+            text(arguments),
             self.value,
             text(&self.unit),
             text(if self.at_most { "at most" } else { "at least" }),
             self.bar,
             self.holds,
+            parts.join(","),
             text(&on.date),
             text(&on.commit),
             on.cpus,
@@ -173,11 +207,11 @@ impl Circumstances {
     }
 }
 
-fn keep(repository: &Repository, result: &Measured) -> Result<(), String> {
+fn keep(repository: &Repository, result: &Measured, arguments: &str, parts: &[Part]) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let name: String = result.name.chars().map(|c| if plain(c) { c } else { '-' }).collect();
     let path = format!("bench/results/{name}.jsonl");
-    let record = result.json(&Circumstances::here(repository)) + "\n";
+    let record = result.json(arguments, parts, &Circumstances::here(repository)) + "\n";
     let write = || {
         fs::create_dir_all(repository.root.join("bench/results"))?;
         let file = fs::OpenOptions::new().create(true).append(true).open(repository.root.join(&path));
@@ -241,10 +275,16 @@ mod tests {
             rustc: "rustc 1.95.0".to_owned(),
         };
         let measured = Measured::read("idle: 187 B (bar ≤ 200): holds").expect("well formed");
+        let parts = [
+            Part::read("· resident before: 12,345 KiB").expect("well formed"),
+            Part::read("  · p99: half: 1.5 ms").expect("well formed"),
+        ];
         assert_eq!(
-            measured.json(&on),
-            "{\"name\":\"idle\",\"value\":187,\"unit\":\"B\",\"bar\":{\"is\":\"at most\",\"value\":200},\
-             \"holds\":true,\"date\":\"2026-01-02T03:04:05Z\",\"commit\":\"abc\",\"machine\":{\"cpus\":2,\
+            measured.json("15000 --shards 2", &parts, &on),
+            "{\"name\":\"idle\",\"arguments\":\"15000 --shards 2\",\"value\":187,\"unit\":\"B\",\"bar\":{\"is\":\"at most\",\"value\":200},\
+             \"holds\":true,\"parts\":[{\"name\":\"resident before\",\"value\":12345,\"unit\":\"KiB\"},\
+             {\"name\":\"p99: half\",\"value\":1.5,\"unit\":\"ms\"}],\
+             \"date\":\"2026-01-02T03:04:05Z\",\"commit\":\"abc\",\"machine\":{\"cpus\":2,\
              \"cpu\":\"A \\\"quoted\\\" one\\u0009\",\"memory_kib\":1024,\"kernel\":\"6.18\",\
              \"rustc\":\"rustc 1.95.0\"}}"
         );

@@ -56,6 +56,10 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         return Err(format!("the server has {open} sessions, not {count}"));
     }
     drop(fleets);
+    super::part("resident before", before as f64 / 1024.0, "KiB");
+    super::part("resident with all connected", after as f64 / 1024.0, "KiB");
+    super::part("of it for the known device", per(known, before, count), "B/connection");
+    super::part("of it for the connection", per(after, known, count), "B/connection");
     super::verdict("idle", per(after, before, count), "B/connection", true, 200.0);
     Ok(())
 }

@@ -8,16 +8,26 @@ mod herd;
 mod hold;
 mod idle;
 mod neighbours;
+mod numbers;
 
 use std::process::ExitCode;
 
-const LIST: &str = "\
-idle              user-space bytes of an idle authenticated connection (15,000 on 2 shards)
-hold N            N authenticated connections held while 100 pairs chat; nothing may be lost
-chat              durable messages a second beside a bare epoll echo in the same run
-herd              seconds until 15,000 clients of a server that was killed are back
-neighbours        p99 of good clients while others misbehave, beside that of a quiet time in the same run
-";
+/// Every benchmark with its arguments, and what it measures.
+const BENCHMARKS: &[(&str, &str)] = &[
+    ("idle", "user-space bytes of an idle authenticated connection (15,000 on 2 shards)"),
+    ("hold N", "N authenticated connections held while 100 pairs chat; nothing may be lost"),
+    ("chat", "durable messages a second beside a bare epoll echo in the same run"),
+    ("herd", "seconds until 15,000 clients of a server that was killed are back"),
+    ("neighbours", "p99 of good clients while others misbehave, beside that of a quiet time in the same run"),
+];
+
+fn list() -> String {
+    let mut list = String::new();
+    for (name, what) in BENCHMARKS {
+        list += &format!("{name:<16}  {what}\n");
+    }
+    list + "numbers           no benchmark: writes docs/numbers.md from the records\n"
+}
 
 fn main() -> ExitCode {
     reactor::raise_descriptor_limit();
@@ -29,10 +39,11 @@ fn main() -> ExitCode {
         Some("herd") => herd::run(&arguments[1..]),
         Some("neighbours") => neighbours::run(&arguments[1..]),
         Some("--list") => {
-            print!("{LIST}");
+            print!("{}", list());
             return ExitCode::SUCCESS;
         }
-        _ => Err(format!("which benchmark?\n{LIST}")),
+        Some("numbers") => numbers::run(&arguments[1..]),
+        _ => Err(format!("which benchmark?\n{}", list())),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -51,6 +62,11 @@ fn verdict(name: &str, value: f64, unit: &str, at_most: bool, bar: f64) {
         "{name}: {value:.digits$} {unit} (bar {sign} {bar}): {}",
         if holds { "holds" } else { "falls short" }
     );
+}
+
+/// One number of which the result is made; it goes into the record too.
+fn part(name: &str, value: f64, unit: &str) {
+    println!("· {name}: {value:.3} {unit}");
 }
 
 /// The value of `--name VALUE`, or a default.

@@ -102,7 +102,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         ratios[ratios.len() / 2]
     });
     for (bad, median) in bad.iter().zip(medians) {
-        println!("{bad:?}: {median:.2} of the quiet p99, the middle of {rounds}");
+        super::part(&format!("{bad:?}, the middle of {rounds}"), median, "of the quiet p99");
     }
     super::verdict("neighbours", medians.into_iter().fold(0.0, f64::max), "of the quiet p99", true, 1.5);
     Ok(())
