@@ -12,4 +12,4 @@ mod server;
 pub use client::{Client, Said, Stage};
 pub use fleet::{Context, Fleet, FleetOptions, Scenario};
 pub use latency::Latencies;
-pub use server::{Accounts, Server, ServerOptions};
+pub use server::{Accounts, Server, ServerOptions, resident_bytes};

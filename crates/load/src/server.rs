@@ -172,12 +172,7 @@ impl Server {
 
     /// Resident bytes of the server's process, from `/proc`.
     pub fn resident_bytes(&self) -> Result<u64, String> {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = fs::read_to_string(path).map_err(|error| error.to_string())?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
-        let kib: u64 =
-            line.trim().trim_end_matches(" kB").trim().parse().map_err(|_| "VmRSS is no number")?;
-        Ok(kib * 1024)
+        resident_bytes(self.child.id())
     }
 
     /// Processor time the server has used.
@@ -227,6 +222,15 @@ impl Drop for Server {
             let _ = self.child.wait();
         }
     }
+}
+
+/// Resident bytes of a process, from `/proc`.
+pub fn resident_bytes(pid: u32) -> Result<u64, String> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))
+        .map_err(|error| format!("process {pid}: {error}"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse().map_err(|_| "VmRSS is no number")?;
+    Ok(kib * 1024)
 }
 
 /// Below the ports that the kernel gives out: a client that knocks while the server is down could be given the server's own.

@@ -8,6 +8,8 @@ use std::time::Duration;
 use load::{Context, Fleet, FleetOptions, Said, Scenario, Server, ServerOptions};
 use protocol::Connected;
 
+use crate::peers;
+
 /// Holds still.
 struct Hold;
 
@@ -60,6 +62,14 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     super::part("resident with all connected", after as f64 / 1024.0, "KiB");
     super::part("of it for the known device", per(known, before, count), "B/connection");
     super::part("of it for the connection", per(after, known, count), "B/connection");
+    if arguments.iter().any(|argument| argument == "--peers") {
+        for peer in peers::PEERS {
+            match peers::measure(peer, count.min(15_000)) {
+                Ok(bytes) => super::part(&format!("peer {peer}, a bare WebSocket"), bytes, "B/connection"),
+                Err(why) => eprintln!("bench: no number of {peer}: {why}"),
+            }
+        }
+    }
     super::verdict("idle", per(after, before, count), "B/connection", true, 200.0);
     Ok(())
 }

@@ -9,12 +9,16 @@ mod hold;
 mod idle;
 mod neighbours;
 mod numbers;
+mod peers;
 
 use std::process::ExitCode;
 
 /// Every benchmark with its arguments, and what it measures.
 const BENCHMARKS: &[(&str, &str)] = &[
-    ("idle", "user-space bytes of an idle authenticated connection (15,000 on 2 shards)"),
+    (
+        "idle [--peers]",
+        "user-space bytes of an idle authenticated connection (15,000 on 2 shards), and of a bare one of other servers",
+    ),
     ("hold N", "N authenticated connections held while 100 pairs chat; nothing may be lost"),
     ("chat", "durable messages a second beside a bare epoll echo in the same run"),
     ("herd", "seconds until 15,000 clients of a server that was killed are back"),
