@@ -80,8 +80,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(violation) = chat.violations.first() {
         return Err(format!("{} violations, the first: {violation}", chat.violations.len()));
     }
-    ratios.sort_by(f64::total_cmp);
-    super::verdict("chat", ratios[ratios.len() / 2], "of the echo rate", false, 0.33);
+    super::verdict("chat", super::middle(&mut ratios), "of the echo rate", false, 0.33);
     Ok(())
 }
 

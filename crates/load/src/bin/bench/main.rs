@@ -4,6 +4,7 @@
 
 mod chat;
 mod echo;
+mod handshake;
 mod herd;
 mod hold;
 mod idle;
@@ -21,6 +22,7 @@ const BENCHMARKS: &[(&str, &str)] = &[
     ),
     ("hold N", "N authenticated connections held while 100 pairs chat; nothing may be lost"),
     ("chat", "durable messages a second beside a bare epoll echo in the same run"),
+    ("handshake", "authenticated connects a second beside bare connects with two echoes in the same run"),
     ("herd", "seconds until 15,000 clients of a server that was killed are back"),
     ("neighbours", "p99 of good clients while others misbehave, beside that of a quiet time in the same run"),
 ];
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Some("idle") => idle::run(&arguments[1..]),
         Some("hold") => hold::run(&arguments[1..]),
         Some("chat") => chat::run(&arguments[1..]),
+        Some("handshake") => handshake::run(&arguments[1..]),
         Some("herd") => herd::run(&arguments[1..]),
         Some("neighbours") => neighbours::run(&arguments[1..]),
         Some("--list") => {
@@ -71,6 +74,12 @@ fn verdict(name: &str, value: f64, unit: &str, at_most: bool, bar: f64) {
 /// One number of which the result is made; it goes into the record too.
 fn part(name: &str, value: f64, unit: &str) {
     println!("· {name}: {value:.3} {unit}");
+}
+
+/// The middle of some numbers.
+fn middle(numbers: &mut [f64]) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
 }
 
 /// The value of `--name VALUE`, or a default.

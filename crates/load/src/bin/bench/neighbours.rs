@@ -97,10 +97,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(violation) = chat.violations.first() {
         return Err(format!("{} violations, the first: {violation}", chat.violations.len()));
     }
-    let medians = ratios.map(|mut ratios| {
-        ratios.sort_by(f64::total_cmp);
-        ratios[ratios.len() / 2]
-    });
+    let medians = ratios.map(|mut ratios| super::middle(&mut ratios));
     for (bad, median) in bad.iter().zip(medians) {
         super::part(&format!("{bad:?}, the middle of {rounds}"), median, "of the quiet p99");
     }
