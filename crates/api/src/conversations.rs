@@ -9,7 +9,9 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::{Act, Answer, Input, Origin};
 use model::limits::GROUP_MEMBERS_MAX;
-use model::{ConversationId, ConversationKind, ConversationListing, ConversationSummary, Receipt, UserId};
+use model::{
+    ConversationId, ConversationKind, ConversationListing, ConversationSummary, Receipt, UserId, direct_id,
+};
 use protocol::ErrorCode;
 use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
@@ -18,19 +20,6 @@ use crate::body::{Json, Members, Nothing, text};
 use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::state::Shared;
-
-/// Namespace of direct conversations: `2f6c1b7e-90d4-4c3a-8a51-e7b25d0f9c68`. It never changes, for with it every direct
-/// conversation would become another one.
-pub const DIRECT_NAMESPACE: Uuid = Uuid::from_u128(0x2f6c1b7e_90d4_4c3a_8a51_e7b25d0f9c68);
-
-/// The direct conversation of two users, the same for both: the UUIDv5 (RFC 9562, section 5.5) in [`DIRECT_NAMESPACE`] of the
-/// 32 bytes of both ids, the smaller one first.
-pub fn direct_id(one: UserId, other: UserId) -> ConversationId {
-    let mut pair = [0; 32];
-    pair[..16].copy_from_slice(&one.min(other).0);
-    pair[16..].copy_from_slice(&one.max(other).0);
-    ConversationId(Uuid::new_v5(&DIRECT_NAMESPACE, &pair).into_bytes())
-}
 
 /// What is to be made.
 #[derive(Deserialize)]
@@ -232,21 +221,4 @@ fn strange() -> Problem {
 fn json(status: StatusCode, value: &impl Serialize) -> Response {
     let body = serde_json::to_vec(value).expect("strings and numbers always serialise");
     (status, [("content-type", "application/json")], body).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pair_has_one_conversation_whoever_asks() {
-        let user = |text: &str| text.parse::<UserId>().expect("a UUID");
-        let alice = user("b959197e-c92a-5447-9195-94a280f2ac01");
-        let other = user("6b1d2c9e-50a4-4a0e-8e39-0a5c7d1f2b33");
-        assert_eq!(direct_id(alice, other), direct_id(other, alice));
-        // Python: uuid.uuid5 takes text only, so
-        // h = hashlib.sha1(namespace.bytes + other.bytes + alice.bytes).digest()[:16]; uuid.UUID(bytes=h, version=5)
-        assert_eq!(direct_id(alice, other).to_string(), "4163ecff-4cf5-5c7b-83c3-46ba2b7a5af2");
-        assert_ne!(direct_id(alice, other), direct_id(alice, alice));
-    }
 }

@@ -30,6 +30,5 @@ mod metrics;
 
 mod dev;
 
-pub use conversations::{DIRECT_NAMESPACE, direct_id};
 pub use serve::serve;
 pub use state::{Dev, Limits, State};

@@ -4,10 +4,17 @@
 //!  Connecting ──▶ Upgrading ──▶ Authenticating ──▶ Open ──▶ Closed
 //! ```
 
+use std::fmt;
+
 use model::Mono;
 use protocol::client::Incoming;
-use protocol::{Answer, Command, Connected, Encoding, Request, RequestId, Token};
-use websocket::{Event, FrameBuilder, Opcode, Pool, Receiver, Response, ResponseReader, Role, Settings};
+use protocol::{Answer, Command, Connected, Encoding, ErrorCode, Request, RequestId, Token};
+use websocket::{
+    Event, FrameBuilder, HandshakeError, Opcode, Pool, Receiver, Response, ResponseReader, Role, Settings,
+};
+
+/// Where a server has its socket.
+pub const SOCKET_PATH: &str = "/v1/socket";
 
 /// Messages from the server may be as long as a page.
 pub const SETTINGS: Settings =
@@ -43,7 +50,47 @@ pub enum Said<'a> {
     /// A ping was answered.
     Pinged,
     /// The connection is over; says why.
-    Over(String),
+    Over(Ending),
+}
+
+/// Why a connection is over, or did not come about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// The client has no token to come with.
+    NoToken(String),
+    /// There was no TCP connection.
+    Unreachable(String),
+    /// The upgrade was answered with this status.
+    NotUpgraded(u16),
+    /// `connect` was refused.
+    Refused(ErrorCode, String),
+    /// The server closed, with a code or without.
+    Closed(Option<u16>, String),
+    /// The connection broke without a word.
+    Broken,
+    /// What the server said cannot be, or cannot be read.
+    Wrong(String),
+    /// The client took too long to be let in, and gave up.
+    TimedOut,
+    /// The client left by itself.
+    Left,
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::NoToken(why) => write!(f, "there is no token: {why}"),
+            Ending::Unreachable(why) => write!(f, "cannot connect: {why}"),
+            Ending::NotUpgraded(status) => write!(f, "the upgrade was answered with {status}"),
+            Ending::Refused(code, message) => write!(f, "connect was refused: {} {message}", code.name()),
+            Ending::Closed(Some(code), reason) => write!(f, "the server closed with {code} {reason}"),
+            Ending::Closed(None, _) => f.write_str("the server closed without a code"),
+            Ending::Broken => f.write_str("the connection broke"),
+            Ending::Wrong(what) => write!(f, "the server broke the protocol: {what}"),
+            Ending::TimedOut => f.write_str("the client was not let in in time"),
+            Ending::Left => f.write_str("the client left"),
+        }
+    }
 }
 
 /// One client.
@@ -74,9 +121,9 @@ impl Client {
     }
 
     /// The TCP connection stands: asks for the upgrade and, right behind it, to be let in.
-    pub fn open(&mut self, host: &str, token: &str, out: &mut Vec<u8>) {
+    pub fn open(&mut self, host: &str, path: &str, token: &str, out: &mut Vec<u8>) {
         let key = websocket::client_key(NONCE);
-        websocket::write_request(out, host, "/v1/socket", &key, &[self.encoding.subprotocol()], &[]);
+        websocket::write_request(out, host, path, &key, &[self.encoding.subprotocol()], &[]);
         self.stage = Stage::Upgrading;
         let token = Some(Token(token.into()));
         self.request(RequestId::new(1), Command::Connect { token }, out);
@@ -88,6 +135,12 @@ impl Client {
         let frame = FrameBuilder::begin(out, opcode, 300, Some(MASK));
         protocol::client::encode_request(self.encoding, out, &Request { id, command });
         frame.finish(out);
+    }
+
+    /// Says goodbye.
+    pub fn leave(&mut self, out: &mut Vec<u8>) {
+        websocket::encode_close(out, 1_000, "", Some(MASK));
+        self.stage = Stage::Closed;
     }
 
     /// Takes bytes; what they say goes to `each`, what must be answered at once to `out`.
@@ -108,7 +161,8 @@ impl Client {
                     self.stage = Stage::Authenticating;
                     self.frames(pool, now, &mut head[head_bytes..], out, each);
                 }
-                Err(error) => self.over(format!("the upgrade failed: {error}"), out, each),
+                Err(HandshakeError::Refused { status }) => self.over(Ending::NotUpgraded(status), out, each),
+                Err(error) => self.over(Ending::Wrong(error.to_string()), out, each),
             }
         } else if self.stage != Stage::Closed {
             self.frames(pool, now, bytes, out, each);
@@ -132,7 +186,7 @@ impl Client {
                     for item in protocol::client::decode(encoding, bytes) {
                         match item {
                             Ok(incoming) => tell(stage, incoming, out, each),
-                            Err(error) => each(Said::Over(format!("unreadable: {error}")), out),
+                            Err(error) => each(Said::Over(Ending::Wrong(error.to_string())), out),
                         }
                     }
                 }
@@ -141,15 +195,15 @@ impl Client {
                     each(Said::Pinged, out);
                 }
                 Ok(Some(Event::Pong(_))) => {}
-                Ok(Some(Event::Close { code, reason })) => break format!("closed with {code:?} {reason}"),
-                Err(error) => break format!("the server broke the protocol: {error}"),
+                Ok(Some(Event::Close { code, reason })) => break Ending::Closed(code, reason.to_owned()),
+                Err(error) => break Ending::Wrong(error.to_string()),
             }
         };
         drop(frames);
         self.over(why, out, each);
     }
 
-    fn over(&mut self, why: String, out: &mut Vec<u8>, each: &mut impl FnMut(Said<'_>, &mut Vec<u8>)) {
+    fn over(&mut self, why: Ending, out: &mut Vec<u8>, each: &mut impl FnMut(Said<'_>, &mut Vec<u8>)) {
         self.stage = Stage::Closed;
         each(Said::Over(why), out);
     }
@@ -172,12 +226,12 @@ fn tell(
                 *stage = Stage::Open;
                 each(Said::Connected(connected), out);
             }
-            Ok(_) => each(Said::Over("the first reply was not that of connect".into()), out),
+            Ok(answer) => {
+                let what = format!("the first reply was that of {}", answer.verb());
+                each(Said::Over(Ending::Wrong(what)), out);
+            }
             Err(refusal) => {
-                each(
-                    Said::Over(format!("connect was refused: {} {}", refusal.code.name(), refusal.message)),
-                    out,
-                );
+                each(Said::Over(Ending::Refused(refusal.code, refusal.message.into_owned())), out);
             }
         },
         incoming => each(Said::Incoming(incoming), out),

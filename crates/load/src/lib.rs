@@ -9,7 +9,7 @@ mod fleet;
 mod latency;
 mod server;
 
-pub use client::{Client, Said, Stage};
-pub use fleet::{Context, Fleet, FleetOptions, Scenario};
+pub use client::{Client, Ending, SOCKET_PATH, Said, Stage};
+pub use fleet::{Context, Fleet, FleetOptions, Scenario, Tokens};
 pub use latency::Latencies;
-pub use server::{Accounts, Server, ServerOptions, resident_bytes};
+pub use server::{Server, ServerOptions, resident_bytes};

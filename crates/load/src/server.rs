@@ -29,19 +29,13 @@ pub struct Server {
     key: SigningKey,
 }
 
-/// Users and devices of a benchmark: user `n` is a UUID that ends in `n`.
-#[derive(Debug, Clone, Copy)]
-pub struct Accounts;
-
-impl Accounts {
-    /// The id of user `n`.
-    pub fn user(n: usize) -> UserId {
-        let mut id = *b"throng load\0\0\0\0\0";
-        id[6] = 0x40 | (id[6] & 0x0f);
-        id[8] = 0x80 | (id[8] & 0x3f);
-        id[12..].copy_from_slice(&(n as u32).to_be_bytes());
-        UserId(id)
-    }
+/// User `n` of a benchmark: a UUID that ends in `n`.
+fn user(n: usize) -> UserId {
+    let mut id = *b"throng load\0\0\0\0\0";
+    id[6] = 0x40 | (id[6] & 0x0f);
+    id[8] = 0x80 | (id[8] & 0x3f);
+    id[12..].copy_from_slice(&(n as u32).to_be_bytes());
+    UserId(id)
 }
 
 impl Server {
@@ -108,7 +102,7 @@ impl Server {
     pub fn token(&self, n: usize) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let grant = Grant {
-            user: &Accounts::user(n).to_string(),
+            user: &user(n).to_string(),
             device: 1,
             session: "benchmark",
             audience: "throng",
@@ -121,7 +115,7 @@ impl Server {
 
     /// Makes the direct conversation of two users, over REST.
     pub fn direct(&self, a: usize, b: usize) -> Result<ConversationId, String> {
-        let body = format!(r#"{{"kind":"direct","members":["{}"]}}"#, Accounts::user(b));
+        let body = format!(r#"{{"kind":"direct","members":["{}"]}}"#, user(b));
         let (status, answer) = self.http("POST", "/v1/conversations", Some(&self.token(a)), &body)?;
         if !matches!(status, 200 | 201) {
             return Err(format!("the conversation was not made: {status} {answer}"));

@@ -3,6 +3,7 @@
 //! Owns what has one meaning everywhere. Deliberately knows no encoding and no storage: how an id looks on the
 //! wire belongs to `protocol`, how it lies on disk to the store engines.
 
+mod direct;
 mod entry;
 mod hash;
 mod ids;
@@ -10,6 +11,7 @@ pub mod limits;
 mod payload;
 mod time;
 
+pub use direct::direct_id;
 pub use entry::{Body, Change, ConversationKind, ConversationListing, ConversationSummary, Entry, Receipt};
 pub use hash::{HashKey, PARTITIONS, partition_of_conversation, partition_of_user};
 pub use ids::{

@@ -66,7 +66,7 @@ fn a_pair_has_one_direct_conversation_whoever_asks_and_how_often() {
     assert_eq!(first.status, 201);
     assert_eq!(first.header("content-type"), Some("application/json"));
     let made = first.json();
-    assert_eq!(made["id"], api::direct_id(alice, bob).to_string());
+    assert_eq!(made["id"], model::direct_id(alice, bob).to_string());
     assert_eq!(made["kind"], "direct");
     assert_eq!(made["head"], 1);
     assert_eq!(members(&made), sorted(&[alice, bob]));

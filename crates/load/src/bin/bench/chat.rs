@@ -32,16 +32,14 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let conversations: Vec<ConversationId> =
         (0..pairs).map(|pair| server.direct(2 * pair, 2 * pair + 1)).collect::<Result<_, _>>()?;
     let tokens: Vec<String> = (0..2 * pairs).map(|user| server.token(user)).collect();
-    let options = FleetOptions { server: server.address, encoding, connecting_max: 256, first_source: 0 };
-    let mut fleet = Fleet::new(options, tokens).map_err(|error| error.to_string())?;
+    let options = FleetOptions { encoding, ..FleetOptions::new(server.address) };
+    let mut fleet = Fleet::with_tokens(options, tokens).map_err(|error| error.to_string())?;
     let mut chat = Chat::new(&conversations, window);
     let all = fleet
-        .run(&mut chat, Duration::from_secs(60), |fleet, _| {
-            fleet.open() == 2 * pairs || !fleet.failures().is_empty()
-        })
+        .run(&mut chat, Duration::from_secs(60), |fleet, _| fleet.open() == 2 * pairs || fleet.failures() > 0)
         .map_err(|error| error.to_string())?;
     if !all || fleet.open() != 2 * pairs {
-        return Err(format!("{} of {} connected: {:?}", fleet.open(), 2 * pairs, fleet.failures().first()));
+        return Err(format!("{} of {} connected: {:?}", fleet.open(), 2 * pairs, fleet.failure()));
     }
     println!(
         "{pairs} pairs, {encoding:?}, window {window}, {shards} shards; each round: {seconds} s of chat, {seconds} s of echo"
@@ -53,7 +51,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         chat.begin(&mut fleet);
         let began = fleet.elapsed();
         fleet
-            .run(&mut chat, Duration::from_secs(seconds), |fleet, _| !fleet.failures().is_empty())
+            .run(&mut chat, Duration::from_secs(seconds), |fleet, _| fleet.failures() > 0)
             .map_err(|error| error.to_string())?;
         let time = (fleet.elapsed() - began).as_secs_f64();
         let mut done = std::mem::take(&mut chat.done);
@@ -160,9 +158,9 @@ impl Chat {
     pub fn finish(&mut self, fleet: &mut Fleet) -> Result<usize, String> {
         self.running = false;
         let quiet = fleet
-            .run(self, Duration::from_secs(20), |fleet, chat| !fleet.failures().is_empty() || chat.is_quiet())
+            .run(self, Duration::from_secs(20), |fleet, chat| fleet.failures() > 0 || chat.is_quiet())
             .map_err(|error| error.to_string())?;
-        if let Some(why) = fleet.failures().first() {
+        if let Some(why) = fleet.failure() {
             return Err(format!("a client was lost: {why}"));
         }
         if !quiet {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use load::{Context, Fleet, FleetOptions, Said, Scenario, Server, ServerOptions};
-use protocol::{Connected, Encoding};
+use protocol::Connected;
 use reactor::{ConnectOptions, Event, Options, Reactor, Waker};
 use rustix::event::{Timespec, epoll};
 
@@ -68,19 +68,14 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 /// Authenticated connects a second.
 fn authenticated(server: &Server, count: usize) -> Result<f64, String> {
     let tokens = (0..count).map(|user| server.token(user)).collect();
-    let options = FleetOptions {
-        server: server.address,
-        encoding: Encoding::Json,
-        connecting_max: UNDER_WAY,
-        first_source: 0,
-    };
-    let mut fleet = Fleet::new(options, tokens).map_err(|error| error.to_string())?;
+    let options = FleetOptions { connecting_max: UNDER_WAY, ..FleetOptions::new(server.address) };
+    let mut fleet = Fleet::with_tokens(options, tokens).map_err(|error| error.to_string())?;
     let began = Instant::now();
     let all = fleet
-        .run(&mut Quiet, PATIENCE, |fleet, _| fleet.open() == count || !fleet.failures().is_empty())
+        .run(&mut Quiet, PATIENCE, |fleet, _| fleet.open() == count || fleet.failures() > 0)
         .map_err(|error| error.to_string())?;
     if !all || fleet.open() != count {
-        return Err(format!("{} of {count} connected: {:?}", fleet.open(), fleet.failures().first()));
+        return Err(format!("{} of {count} connected: {:?}", fleet.open(), fleet.failure()));
     }
     Ok(count as f64 / began.elapsed().as_secs_f64())
 }

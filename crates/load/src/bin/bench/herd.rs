@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use load::{Context, Fleet, FleetOptions, Said, Scenario, Server, ServerOptions};
-use protocol::{Connected, Encoding, Window};
+use protocol::{Connected, Window};
 
 /// What a client may wait beyond its window.
 const BEYOND_WINDOW: Duration = Duration::from_secs(2);
@@ -46,15 +46,13 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let server = Server::start(&options)?;
     let address = server.address;
     let tokens = (0..count).map(|user| server.token(user)).collect();
-    let fleet_options =
-        FleetOptions { server: address, encoding: Encoding::Json, connecting_max: 512, first_source: 0 };
-    let mut fleet = Fleet::new(fleet_options, tokens).map_err(told)?;
+    let fleet_options = FleetOptions { connecting_max: 512, ..FleetOptions::new(address) };
+    let mut fleet = Fleet::with_tokens(fleet_options, tokens).map_err(told)?;
     let mut herd = Herd { window: None, random: 12, returning: false, refused: 0 };
-    let all = fleet.run(&mut herd, Duration::from_secs(180), |fleet, _| {
-        fleet.open() == count || !fleet.failures().is_empty()
-    });
+    let all = fleet
+        .run(&mut herd, Duration::from_secs(180), |fleet, _| fleet.open() == count || fleet.failures() > 0);
     if !all.map_err(told)? || fleet.open() != count {
-        return Err(format!("{} of {count} connected: {:?}", fleet.open(), fleet.failures().first()));
+        return Err(format!("{} of {count} connected: {:?}", fleet.open(), fleet.failure()));
     }
     let window = herd.window.ok_or("nobody was told when to come back")?;
     println!(

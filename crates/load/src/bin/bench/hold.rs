@@ -33,27 +33,21 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let conversations =
         (0..PAIRS).map(|pair| server.direct(user(pair, 0), user(pair, 1))).collect::<Result<Vec<_>, _>>()?;
     let tokens = (0..2 * PAIRS).map(|client| server.token(count + client)).collect();
-    let options = FleetOptions {
-        server: server.address,
-        encoding: protocol::Encoding::Json,
-        connecting_max: 64,
-        first_source: 40_000,
-    };
-    let mut fleet = Fleet::new(options, tokens).map_err(|error| error.to_string())?;
+    let options =
+        FleetOptions { connecting_max: 64, first_source: 40_000, ..FleetOptions::new(server.address) };
+    let mut fleet = Fleet::with_tokens(options, tokens).map_err(|error| error.to_string())?;
     let mut chat = Chat::new(&conversations, 1);
     fleet
-        .run(&mut chat, Duration::from_secs(60), |fleet, _| {
-            fleet.open() == 2 * PAIRS || !fleet.failures().is_empty()
-        })
+        .run(&mut chat, Duration::from_secs(60), |fleet, _| fleet.open() == 2 * PAIRS || fleet.failures() > 0)
         .map_err(|error| error.to_string())?;
     if fleet.open() != 2 * PAIRS {
-        return Err(format!("the pairs did not connect: {:?}", fleet.failures().first()));
+        return Err(format!("the pairs did not connect: {:?}", fleet.failure()));
     }
     let cpu = server.cpu()?;
     let began = Instant::now();
     chat.begin(&mut fleet);
     fleet
-        .run(&mut chat, Duration::from_secs(seconds), |fleet, _| !fleet.failures().is_empty())
+        .run(&mut chat, Duration::from_secs(seconds), |fleet, _| fleet.failures() > 0)
         .map_err(|error| error.to_string())?;
     let time = began.elapsed().as_secs_f64();
     let mut done = std::mem::take(&mut chat.done);

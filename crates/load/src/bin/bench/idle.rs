@@ -103,24 +103,24 @@ impl Held {
             let to = count.min(from + PER_THREAD);
             let tokens: Vec<String> = (from..to).map(|user| server.token(user)).collect();
             let options = FleetOptions {
-                server: server.address,
                 encoding,
                 connecting_max: 512,
                 first_source: number as u16,
+                ..FleetOptions::new(server.address)
             };
             let (stop, open) = (stop.clone(), open.clone());
             threads.push(std::thread::spawn(move || {
                 // SAFETY: the fleet's descriptors are made and used in this thread only.
                 let _ = unsafe { reactor::unshare_files() };
                 let wanted = tokens.len();
-                let mut fleet = Fleet::new(options, tokens).map_err(|error| error.to_string())?;
+                let mut fleet = Fleet::with_tokens(options, tokens).map_err(|error| error.to_string())?;
                 let all = fleet
                     .run(&mut Hold, Duration::from_secs(120), |fleet, _| {
-                        fleet.open() == wanted || !fleet.failures().is_empty()
+                        fleet.open() == wanted || fleet.failures() > 0
                     })
                     .map_err(|error| error.to_string())?;
                 if !all || fleet.open() < wanted {
-                    let why = fleet.failures().first().cloned().unwrap_or_else(|| "too slow".into());
+                    let why = fleet.failure().map(str::to_owned).unwrap_or_else(|| "too slow".into());
                     open.fetch_add(usize::MAX / 2, Ordering::SeqCst);
                     return Err(format!("{} of {wanted} connected: {why}", fleet.open()));
                 }
@@ -128,9 +128,9 @@ impl Held {
                 fleet
                     .run(&mut Hold, Duration::from_secs(3600), |_, _| stop.load(Ordering::Relaxed))
                     .map_err(|error| error.to_string())?;
-                match fleet.failures().first() {
+                match fleet.failure() {
                     Some(why) => {
-                        Err(format!("{} connections were lost while holding: {why}", fleet.failures().len()))
+                        Err(format!("{} connections were lost while holding: {why}", fleet.failures()))
                     }
                     None => Ok(fleet.open()),
                 }

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use load::{Client, Fleet, FleetOptions, Said, Server, ServerOptions, Stage};
+use load::{Client, Ending, Fleet, FleetOptions, Said, Server, ServerOptions, Stage};
 use model::{ClientId, ConversationId, Mono, Payload};
 use protocol::{Command, Encoding};
 use websocket::{Opcode, Pool};
@@ -48,17 +48,12 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let conversations: Vec<ConversationId> =
         (0..pairs).map(|pair| server.direct(2 * pair, 2 * pair + 1)).collect::<Result<_, _>>()?;
     let tokens: Vec<String> = (0..2 * pairs).map(|user| server.token(user)).collect();
-    let options = FleetOptions {
-        server: server.address,
-        encoding: Encoding::Json,
-        connecting_max: 64,
-        first_source: 0,
-    };
-    let mut fleet = Fleet::new(options, tokens).map_err(told)?;
+    let options = FleetOptions { connecting_max: 64, ..FleetOptions::new(server.address) };
+    let mut fleet = Fleet::with_tokens(options, tokens).map_err(told)?;
     let mut chat = Chat::new(&conversations, 1);
     let everybody = fleet.run(&mut chat, Duration::from_secs(60), |fleet, _| fleet.open() == 2 * pairs);
     if !everybody.map_err(told)? {
-        return Err(format!("{} of {} connected: {:?}", fleet.open(), 2 * pairs, fleet.failures().first()));
+        return Err(format!("{} of {} connected: {:?}", fleet.open(), 2 * pairs, fleet.failure()));
     }
     println!("{pairs} pairs, a message each {pace:?}, {shards} shards; each phase {seconds} s");
     let bad = [Bad::Pings, Bad::Halves, Bad::Sleeper];
@@ -133,7 +128,7 @@ fn paced(
         }
         let next = began + step * (sent as u32 + 1);
         fleet.run(chat, time, |fleet, _| fleet.elapsed() >= next).map_err(told)?;
-        if let Some(why) = fleet.failures().first() {
+        if let Some(why) = fleet.failure() {
             return Err(format!("a client was lost: {why}"));
         }
     }
@@ -223,13 +218,13 @@ fn open(server: &Server, user: usize) -> Result<(TcpStream, Client), String> {
     let mut stream = TcpStream::connect(server.address).map_err(told)?;
     stream.set_read_timeout(Some(Duration::from_secs(20))).map_err(told)?;
     let (mut client, mut pool, mut out) = (Client::new(Encoding::Json), Pool::default(), Vec::new());
-    client.open(&server.address.to_string(), &server.token(user), &mut out);
+    client.open(&server.address.to_string(), load::SOCKET_PATH, &server.token(user), &mut out);
     let mut buffer = [0; 4_096];
     while client.stage() != Stage::Open {
         stream.write_all(&out).map_err(told)?;
         out.clear();
         let count = stream.read(&mut buffer).map_err(told)?;
-        let mut over = (count == 0).then(|| "the server closed the connection".to_owned());
+        let mut over = (count == 0).then_some(Ending::Broken);
         client.received(&mut pool, Mono(0), &mut buffer[..count], &mut out, &mut |said, _| {
             if let Said::Over(why) = said {
                 over = Some(why);
