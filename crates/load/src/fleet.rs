@@ -20,9 +20,6 @@ use crate::client::{Client, Ending, SOCKET_PATH, Said, Stage};
 const PER_SOURCE: usize = 20_000;
 /// Source addresses that are tried one after the other when one has no port left.
 const SOURCES_TRIED_MAX: usize = 16;
-/// Longest wait, so that whoever turns the fleet is asked now and then.
-const WAIT_MAX: Duration = Duration::from_millis(20);
-
 /// How a fleet connects.
 #[derive(Debug, Clone)]
 pub struct FleetOptions {
@@ -43,6 +40,8 @@ pub struct FleetOptions {
     pub source_stride: u16,
     /// When its time begins.
     pub began: Instant,
+    /// Longest wait, so that whoever turns the fleet is asked now and then.
+    pub wait_max: Duration,
 }
 
 impl FleetOptions {
@@ -57,6 +56,7 @@ impl FleetOptions {
             first_source: 0,
             source_stride: 1,
             began: Instant::now(),
+            wait_max: Duration::from_millis(20),
         }
     }
 }
@@ -254,8 +254,8 @@ impl Fleet {
         self.connect_more(scenario);
         self.perform(scenario);
         self.flush();
-        let next = next.map_or(WAIT_MAX, |next| next.saturating_sub(self.elapsed()));
-        self.reactor.wait(Some(next.min(WAIT_MAX)))?;
+        let next = next.map_or(Duration::MAX, |next| next.saturating_sub(self.elapsed()));
+        self.reactor.wait(Some(next.min(self.options.wait_max)))?;
         while let Some(event) = self.reactor.next_event() {
             match event {
                 Event::Connected(id) => self.opened(scenario, id),

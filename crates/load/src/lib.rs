@@ -12,4 +12,4 @@ mod server;
 pub use client::{Client, Ending, SOCKET_PATH, Said, Stage};
 pub use fleet::{Context, Fleet, FleetOptions, Scenario, Tokens};
 pub use latency::Latencies;
-pub use server::{Server, ServerOptions, resident_bytes};
+pub use server::{Minter, Server, ServerOptions, resident_bytes};

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use auth::{Grant, SigningKey, mint};
@@ -26,8 +27,12 @@ pub struct Server {
     child: Child,
     /// Where it listens.
     pub address: SocketAddr,
-    key: SigningKey,
+    minter: Minter,
 }
+
+/// Makes the tokens of a benchmark's users, in any thread.
+#[derive(Debug, Clone)]
+pub struct Minter(Arc<SigningKey>);
 
 /// User `n` of a benchmark: a UUID that ends in `n`.
 fn user(n: usize) -> UserId {
@@ -36,6 +41,23 @@ fn user(n: usize) -> UserId {
     id[8] = 0x80 | (id[8] & 0x3f);
     id[12..].copy_from_slice(&(n as u32).to_be_bytes());
     UserId(id)
+}
+
+impl Minter {
+    /// A token for device 1 of user `n`, valid for a day.
+    pub fn token(&self, n: usize) -> String {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let grant = Grant {
+            user: &user(n).to_string(),
+            device: 1,
+            session: "benchmark",
+            audience: "throng",
+            issuer: None,
+            issued_at: Wall(now * 1_000),
+            lifetime: Span::seconds(24 * 3600),
+        };
+        mint(&self.0, &grant)
+    }
 }
 
 impl Server {
@@ -79,7 +101,7 @@ impl Server {
             .map_err(|error| format!("{}: {error}", program.display()))?;
         let key = SigningKey::from_secret(b"a secret for benchmarks that everybody may know")
             .map_err(|error| error.to_string())?;
-        let mut server = Server { child, address, key };
+        let mut server = Server { child, address, minter: Minter(Arc::new(key)) };
         server.await_ready()?;
         Ok(server)
     }
@@ -100,17 +122,12 @@ impl Server {
 
     /// A token for device 1 of user `n`, valid for a day.
     pub fn token(&self, n: usize) -> String {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let grant = Grant {
-            user: &user(n).to_string(),
-            device: 1,
-            session: "benchmark",
-            audience: "throng",
-            issuer: None,
-            issued_at: Wall(now * 1_000),
-            lifetime: Span::seconds(24 * 3600),
-        };
-        mint(&self.key, &grant)
+        self.minter.token(n)
+    }
+
+    /// What makes them.
+    pub fn minter(&self) -> Minter {
+        self.minter.clone()
     }
 
     /// Makes the direct conversation of two users, over REST.

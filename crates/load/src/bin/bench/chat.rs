@@ -29,22 +29,12 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         ("THRONG_COMMANDS_PER_SECOND", "1000".to_owned()),
     ];
     let server = Server::start(&ServerOptions { shards, data: folder.path().to_owned(), settings })?;
-    let conversations: Vec<ConversationId> =
-        (0..pairs).map(|pair| server.direct(2 * pair, 2 * pair + 1)).collect::<Result<_, _>>()?;
-    let tokens: Vec<String> = (0..2 * pairs).map(|user| server.token(user)).collect();
     let options = FleetOptions { encoding, ..FleetOptions::new(server.address) };
-    let mut fleet = Fleet::with_tokens(options, tokens).map_err(|error| error.to_string())?;
-    let mut chat = Chat::new(&conversations, window);
-    let all = fleet
-        .run(&mut chat, Duration::from_secs(60), |fleet, _| fleet.open() == 2 * pairs || fleet.failures() > 0)
-        .map_err(|error| error.to_string())?;
-    if !all || fleet.open() != 2 * pairs {
-        return Err(format!("{} of {} connected: {:?}", fleet.open(), 2 * pairs, fleet.failure()));
-    }
+    let (mut fleet, mut chat) = Chat::connect(&server, options, 0, pairs, window)?;
     println!(
         "{pairs} pairs, {encoding:?}, window {window}, {shards} shards; each round: {seconds} s of chat, {seconds} s of echo"
     );
-    let mut ratios = Vec::new();
+    let (mut ratios, mut rates, mut echoes, mut tails) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 1..=rounds {
         let (committed, batches, cpu) = numbers(&server)?;
         let own = own_cpu();
@@ -74,10 +64,14 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
             own.as_micros() as f64 / messages.max(1.0),
         );
         ratios.push(rate / echo);
+        rates.push(rate);
+        echoes.push(echo);
+        tails.push(done.quantile(0.99).as_secs_f64() * 1e3);
     }
-    if let Some(violation) = chat.violations.first() {
-        return Err(format!("{} violations, the first: {violation}", chat.violations.len()));
-    }
+    chat.verify()?;
+    super::part("durable messages", super::middle(&mut rates), "a second");
+    super::part("p99 of a message's way to the receipt", super::middle(&mut tails), "ms");
+    super::part("bare epoll echo", super::middle(&mut echoes), "round trips a second");
     super::verdict("chat", super::middle(&mut ratios), "of the echo rate", false, 0.33);
     Ok(())
 }
@@ -101,7 +95,7 @@ pub struct Chat {
     running: bool,
     payload: Payload,
     pub done: Latencies,
-    pub violations: Vec<String>,
+    violations: Vec<String>,
     next: u64,
 }
 
@@ -113,17 +107,20 @@ struct Pair {
     answered: std::collections::VecDeque<(Seq, Duration)>,
     /// The last place the receiver saw.
     seen: Seq,
+    /// The last place that was answered, so that it must not be lost.
+    acknowledged: Seq,
     /// How far the receipts say it has got. They take another way than answers and may be first.
     delivered: Seq,
 }
 
 impl Chat {
-    pub fn new(conversations: &[ConversationId], window: usize) -> Self {
+    fn new(conversations: &[ConversationId], window: usize) -> Self {
         let pair = |conversation: &ConversationId| Pair {
             conversation: *conversation,
             sent: Default::default(),
             answered: Default::default(),
             seen: Seq(1),
+            acknowledged: Seq::ZERO,
             delivered: Seq::ZERO,
         };
         Chat {
@@ -135,6 +132,32 @@ impl Chat {
             violations: Vec::new(),
             next: 0,
         }
+    }
+
+    /// Pairs of users `first` …, connected and with a conversation each.
+    pub fn connect(
+        server: &Server,
+        options: FleetOptions,
+        first: usize,
+        pairs: usize,
+        window: usize,
+    ) -> Result<(Fleet, Chat), String> {
+        let user = |number: usize| first + number;
+        let conversations: Vec<ConversationId> = (0..pairs)
+            .map(|pair| server.direct(user(2 * pair), user(2 * pair + 1)))
+            .collect::<Result<_, _>>()?;
+        let tokens: Vec<String> = (0..2 * pairs).map(|number| server.token(user(number))).collect();
+        let mut fleet = Fleet::with_tokens(options, tokens).map_err(|error| error.to_string())?;
+        let mut chat = Chat::new(&conversations, window);
+        let all = fleet
+            .run(&mut chat, Duration::from_secs(60), |fleet, _| {
+                fleet.open() == 2 * pairs || fleet.failures() > 0
+            })
+            .map_err(|error| error.to_string())?;
+        if !all || fleet.open() != 2 * pairs {
+            return Err(format!("{} of {} connected: {:?}", fleet.open(), 2 * pairs, fleet.failure()));
+        }
+        Ok((fleet, chat))
     }
 
     pub fn begin(&mut self, fleet: &mut Fleet) {
@@ -149,8 +172,46 @@ impl Chat {
         });
     }
 
+    /// The server is another one: the pairs come back, and everything that was acknowledged must be there. Says how many messages
+    /// that were.
+    pub fn look(&self, server: &Server, options: FleetOptions, first: usize) -> Result<u64, String> {
+        let count = 2 * self.pairs.len();
+        let tokens = (0..count).map(|number| server.token(first + number)).collect();
+        let mut fleet = Fleet::with_tokens(options, tokens).map_err(|error| error.to_string())?;
+        let mut look =
+            Look { seen: self.pairs.iter().map(|pair| pair.seen).collect(), caught_up: 0, violation: None };
+        let all = fleet
+            .run(&mut look, Duration::from_secs(60), |fleet, look| {
+                look.caught_up == count || fleet.failures() > 0
+            })
+            .map_err(|error| error.to_string())?;
+        if let Some(why) = look.violation {
+            return Err(why);
+        }
+        if !all || fleet.failures() > 0 {
+            return Err(format!("{} of {count} have caught up: {:?}", look.caught_up, fleet.failure()));
+        }
+        for (number, (pair, seen)) in self.pairs.iter().zip(&look.seen).enumerate() {
+            if *seen < pair.acknowledged {
+                return Err(format!(
+                    "pair {number}: {} was acknowledged and the receiver has got no further than {seen}",
+                    pair.acknowledged
+                ));
+            }
+        }
+        Ok(self.pairs.iter().map(|pair| pair.acknowledged.0.saturating_sub(1)).sum())
+    }
+
+    /// An error when something was not as promised.
+    pub fn verify(&self) -> Result<(), String> {
+        match self.violations.first() {
+            Some(violation) => Err(format!("{} violations, the first: {violation}", self.violations.len())),
+            None => Ok(()),
+        }
+    }
+
     /// Whether nothing is on its way.
-    pub fn is_quiet(&self) -> bool {
+    fn is_quiet(&self) -> bool {
         self.pairs.iter().all(|pair| pair.sent.is_empty() && pair.answered.is_empty())
     }
 
@@ -184,7 +245,38 @@ impl Chat {
         Ok(std::mem::take(&mut self.done).count())
     }
 
-    pub fn send(&mut self, context: &mut Context<'_>, pair: usize) {
+    /// Lets each pair send at the pace, one after the other, for so long. Gives back how long the messages took, those still under
+    /// way at the end included.
+    pub fn paced(&mut self, fleet: &mut Fleet, pace: Duration, time: Duration) -> Result<Latencies, String> {
+        let told = |error: std::io::Error| error.to_string();
+        let (began, pairs) = (fleet.elapsed(), self.pairs.len());
+        let step = pace / pairs as u32;
+        let mut sent = 0;
+        while fleet.elapsed() - began < time {
+            let due = ((fleet.elapsed() - began).as_nanos() / step.as_nanos().max(1)) as usize;
+            if sent < due {
+                fleet.prompt(|context| {
+                    for number in sent..due {
+                        self.send(context, number % pairs);
+                    }
+                });
+                sent = due;
+            }
+            let next = began + step * (sent as u32 + 1);
+            fleet.run(self, time, |fleet, _| fleet.elapsed() >= next).map_err(told)?;
+            if let Some(why) = fleet.failure() {
+                return Err(format!("a client was lost: {why}"));
+            }
+        }
+        let mut done = std::mem::take(&mut self.done);
+        if !fleet.run(self, Duration::from_secs(20), |_, chat| chat.is_quiet()).map_err(told)? {
+            return Err("some messages were not acknowledged within 20 s".into());
+        }
+        done.merge(&std::mem::take(&mut self.done));
+        Ok(done)
+    }
+
+    fn send(&mut self, context: &mut Context<'_>, pair: usize) {
         self.next += 1;
         let mut client_id = [0; 16];
         client_id[..8].copy_from_slice(&self.next.to_be_bytes());
@@ -210,6 +302,7 @@ impl Chat {
         };
         match outcome {
             Ok(Answer::Send(sent)) if id.is_some_and(|id| id.get() == number) => {
+                self.pairs[pair].acknowledged = self.pairs[pair].acknowledged.max(sent.seq);
                 self.pairs[pair].answered.push_back((sent.seq, at));
                 self.settle(context, pair);
             }
@@ -265,6 +358,35 @@ impl Scenario for Chat {
             Said::Incoming(Incoming::Push(Push::Receipt(receipt))) if client.is_multiple_of(2) => {
                 self.delivered(context, client / 2, receipt.delivered);
             }
+            _ => {}
+        }
+    }
+}
+
+/// Receivers that come back and take what is pending.
+struct Look {
+    /// The last place that each receiver has.
+    seen: Vec<Seq>,
+    caught_up: usize,
+    violation: Option<String>,
+}
+
+impl Scenario for Look {
+    fn connected(&mut self, _: &mut Context<'_>, _: usize, _: &Connected) {}
+
+    fn said(&mut self, context: &mut Context<'_>, client: usize, said: Said<'_>) {
+        match said {
+            Said::Incoming(Incoming::Push(Push::Message { conversation, entry })) => {
+                let (seen, seq) = (&mut self.seen[client / 2], entry.seq);
+                if client % 2 == 1 && seq > *seen {
+                    if seq != seen.next() {
+                        self.violation = Some(format!("pair {}: {seq} came after {seen}", client / 2));
+                    }
+                    *seen = seq;
+                }
+                context.request(client, None, Command::Recv { conversation, seq });
+            }
+            Said::Incoming(Incoming::Push(Push::CaughtUp)) => self.caught_up += 1,
             _ => {}
         }
     }

@@ -4,13 +4,16 @@
 
 mod chat;
 mod echo;
+mod growth;
 mod handshake;
-mod herd;
+mod held;
 mod hold;
 mod idle;
+mod machine;
 mod neighbours;
 mod numbers;
 mod peers;
+mod storm;
 
 use std::process::ExitCode;
 
@@ -23,7 +26,11 @@ const BENCHMARKS: &[(&str, &str)] = &[
     ("hold N", "N authenticated connections held while 100 pairs chat; nothing may be lost"),
     ("chat", "durable messages a second beside a bare epoll echo in the same run"),
     ("handshake", "authenticated connects a second beside bare connects with two echoes in the same run"),
-    ("herd", "seconds until 15,000 clients of a server that was killed are back"),
+    (
+        "storm",
+        "seconds until 100,000 clients of a server that was killed are back; nothing acknowledged may be lost",
+    ),
+    ("growth", "CPU of a message beside 1,000,000 idle connections, against beside 1,000 in the same run"),
     ("neighbours", "p99 of good clients while others misbehave, beside that of a quiet time in the same run"),
 ];
 
@@ -43,7 +50,8 @@ fn main() -> ExitCode {
         Some("hold") => hold::run(&arguments[1..]),
         Some("chat") => chat::run(&arguments[1..]),
         Some("handshake") => handshake::run(&arguments[1..]),
-        Some("herd") => herd::run(&arguments[1..]),
+        Some("storm") => storm::run(&arguments[1..]),
+        Some("growth") => growth::run(&arguments[1..]),
         Some("neighbours") => neighbours::run(&arguments[1..]),
         Some("--list") => {
             print!("{}", list());

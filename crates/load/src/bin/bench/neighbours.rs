@@ -9,8 +9,8 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use load::{Client, Ending, Fleet, FleetOptions, Said, Server, ServerOptions, Stage};
-use model::{ClientId, ConversationId, Mono, Payload};
+use load::{Client, Ending, FleetOptions, Said, Server, ServerOptions, Stage};
+use model::{ClientId, Mono, Payload};
 use protocol::{Command, Encoding};
 use websocket::{Opcode, Pool};
 
@@ -45,16 +45,8 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(told)?;
     let server =
         Server::start(&ServerOptions { shards, data: folder.path().to_owned(), settings: Vec::new() })?;
-    let conversations: Vec<ConversationId> =
-        (0..pairs).map(|pair| server.direct(2 * pair, 2 * pair + 1)).collect::<Result<_, _>>()?;
-    let tokens: Vec<String> = (0..2 * pairs).map(|user| server.token(user)).collect();
     let options = FleetOptions { connecting_max: 64, ..FleetOptions::new(server.address) };
-    let mut fleet = Fleet::with_tokens(options, tokens).map_err(told)?;
-    let mut chat = Chat::new(&conversations, 1);
-    let everybody = fleet.run(&mut chat, Duration::from_secs(60), |fleet, _| fleet.open() == 2 * pairs);
-    if !everybody.map_err(told)? {
-        return Err(format!("{} of {} connected: {:?}", fleet.open(), 2 * pairs, fleet.failure()));
-    }
+    let (mut fleet, mut chat) = Chat::connect(&server, options, 0, pairs, 1)?;
     println!("{pairs} pairs, a message each {pace:?}, {shards} shards; each phase {seconds} s");
     let bad = [Bad::Pings, Bad::Halves, Bad::Sleeper];
     let mut ratios = [const { Vec::new() }; 3];
@@ -63,7 +55,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         let time = Duration::from_secs(seconds);
         let done = std::thread::scope(|scope| {
             let misbehaving = scope.spawn(|| bad.map_or(Ok(()), |bad| misbehave(&server, bad, time, &stop)));
-            let done = paced(&mut fleet, &mut chat, pairs, pace, time);
+            let done = chat.paced(&mut fleet, pace, time);
             stop.store(true, Ordering::Relaxed);
             misbehaving.join().map_err(|_| "who misbehaves panicked".to_owned())??;
             done
@@ -89,9 +81,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
             ratios.push(fleet_phase(Some(*bad))?.as_secs_f64() / quiet.as_secs_f64());
         }
     }
-    if let Some(violation) = chat.violations.first() {
-        return Err(format!("{} violations, the first: {violation}", chat.violations.len()));
-    }
+    chat.verify()?;
     let medians = ratios.map(|mut ratios| super::middle(&mut ratios));
     for (bad, median) in bad.iter().zip(medians) {
         super::part(&format!("{bad:?}, the middle of {rounds}"), median, "of the quiet p99");
@@ -102,43 +92,6 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 
 fn told(error: impl std::fmt::Display) -> String {
     error.to_string()
-}
-
-/// Lets each pair send at the pace, one after the other, for so long. Gives back how long the messages took, those still under
-/// way at the end included.
-fn paced(
-    fleet: &mut Fleet,
-    chat: &mut Chat,
-    pairs: usize,
-    pace: Duration,
-    time: Duration,
-) -> Result<load::Latencies, String> {
-    let began = fleet.elapsed();
-    let step = pace / pairs as u32;
-    let mut sent = 0;
-    while fleet.elapsed() - began < time {
-        let due = ((fleet.elapsed() - began).as_nanos() / step.as_nanos().max(1)) as usize;
-        if sent < due {
-            fleet.prompt(|context| {
-                for number in sent..due {
-                    chat.send(context, number % pairs);
-                }
-            });
-            sent = due;
-        }
-        let next = began + step * (sent as u32 + 1);
-        fleet.run(chat, time, |fleet, _| fleet.elapsed() >= next).map_err(told)?;
-        if let Some(why) = fleet.failure() {
-            return Err(format!("a client was lost: {why}"));
-        }
-    }
-    let mut done = std::mem::take(&mut chat.done);
-    let quiet = fleet.run(chat, Duration::from_secs(20), |_, chat| chat.is_quiet()).map_err(told)?;
-    if !quiet {
-        return Err("some messages were not acknowledged within 20 s".into());
-    }
-    done.merge(&std::mem::take(&mut chat.done));
-    Ok(done)
 }
 
 /// Misbehaves until told to stop.

@@ -1,0 +1,142 @@
+//! The machine under a very large crowd: what has to be set for it, and where its memory goes.
+//!
+//! Owns the files of `/proc` that say so. Whatever is changed is printed, and put back at the end.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+/// A network of its own, with room for so many connections with both ends in it.
+pub struct Prepared {
+    /// Settings of the whole machine, as they were.
+    before: Vec<(&'static str, String)>,
+}
+
+/// Most open files of the machine.
+const FILES: &str = "/proc/sys/fs/file-max";
+/// Buckets in the table of connections of a network made from now on.
+const BUCKETS: &str = "/proc/sys/net/ipv4/tcp_child_ehash_entries";
+/// The kernel takes no more.
+const BUCKETS_MAX: usize = 16 * 1024 * 1024;
+
+impl Prepared {
+    /// Call it before any other thread is there.
+    pub fn new(connections: usize) -> Result<Prepared, String> {
+        let mut prepared = Prepared { before: Vec::new() };
+        let files = 2 * connections + 200_000;
+        if read(FILES)?.parse().is_ok_and(|now: u64| now < files as u64) {
+            prepared.set(FILES, &files.to_string())?;
+        }
+        let buckets = (2 * connections).next_power_of_two().min(BUCKETS_MAX);
+        prepared.set(BUCKETS, &buckets.to_string())?;
+        // SAFETY: this thread is the only one, and no descriptor of the old network is used in the new one.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNET) }
+            .map_err(|errno| format!("a network of its own needs root: {errno}"))?;
+        println!("a network of its own, with {} buckets for connections", buckets_here()?);
+        let up = Command::new("ip").args(["link", "set", "lo", "up"]).status();
+        if !up.is_ok_and(|status| status.success()) {
+            return Err(
+                "the loopback device stays down: `ip link set lo up` failed (Debian: iproute2)".into()
+            );
+        }
+        // Of this network only, so nothing has to be put back.
+        for (file, value) in [
+            ("/proc/sys/net/ipv4/ip_local_port_range", "1024 65535"),
+            ("/proc/sys/net/core/somaxconn", "65535"),
+            ("/proc/sys/net/ipv4/tcp_max_syn_backlog", "65535"),
+        ] {
+            if fs::write(file, value).is_ok() {
+                println!("{file} = {value}, in this network");
+            }
+        }
+        Ok(prepared)
+    }
+
+    fn set(&mut self, file: &'static str, value: &str) -> Result<(), String> {
+        let before = read(file)?;
+        fs::write(file, value).map_err(|error| format!("{file} = {value}: {error}"))?;
+        println!("{file} = {value} (was {before}; put back at the end)");
+        self.before.push((file, before));
+        Ok(())
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        for (file, before) in self.before.drain(..) {
+            if fs::write(file, &before).is_err() {
+                eprintln!("bench: {file} was {before} and could not be put back");
+            }
+        }
+    }
+}
+
+/// In a network of its own the number is told as a negative one when it is shared with the first.
+fn buckets_here() -> Result<String, String> {
+    read("/proc/sys/net/ipv4/tcp_ehash_entries")
+}
+
+fn read(file: &str) -> Result<String, String> {
+    fs::read_to_string(file).map(|text| text.trim().to_owned()).map_err(|error| format!("{file}: {error}"))
+}
+
+/// A line of `/proc/meminfo`, in bytes.
+pub fn memory(name: &str) -> Result<f64, String> {
+    let text = read("/proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").trim().parse::<f64>().ok());
+    kib.map(|kib| kib * 1024.0).ok_or_else(|| format!("/proc/meminfo has no {name}"))
+}
+
+/// The kernel's caches that hold most, with their bytes.
+pub fn slabs(most: usize) -> Result<Vec<(String, f64)>, String> {
+    let text = read("/proc/slabinfo")?;
+    let mut slabs: Vec<(String, f64)> = text
+        .lines()
+        .skip(2)
+        .filter_map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            // name, active objects, objects, bytes of one, objects of a slab, pages of a slab … slabs at the end but one.
+            let pages: f64 = fields.get(5)?.parse().ok()?;
+            let count: f64 = fields.get(14)?.parse().ok()?;
+            Some((fields[0].to_owned(), pages * count * 4096.0))
+        })
+        .collect();
+    slabs.sort_by(|a, b| b.1.total_cmp(&a.1));
+    slabs.truncate(most);
+    Ok(slabs)
+}
+
+/// Time that all processors have spent, and how much of it idle.
+pub fn processors() -> Result<(Duration, Duration), String> {
+    let text = read("/proc/stat")?;
+    let ticks: Vec<u64> = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .filter_map(|field| field.parse().ok())
+        .collect();
+    match ticks[..] {
+        // USER_HZ is 100.
+        [_, _, _, idle, waiting, ..] => Ok((
+            Duration::from_millis(ticks.iter().sum::<u64>() * 10),
+            Duration::from_millis((idle + waiting) * 10),
+        )),
+        _ => Err("/proc/stat has no line for all processors".into()),
+    }
+}
+
+/// Connections that the kernel turned away because a listener's line was full, since the network began.
+pub fn listen_overflows() -> Result<u64, String> {
+    let text = read("/proc/net/netstat")?;
+    let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
+    let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let at = names.split(' ').position(|name| name == "ListenOverflows");
+    at.and_then(|at| values.split(' ').nth(at)?.parse().ok())
+        .ok_or("/proc/net/netstat has no ListenOverflows".into())
+}
