@@ -246,6 +246,13 @@ pub enum Act {
         /// Where it starts.
         cursor: Seq,
     },
+    /// A device has everything up to here: what it acknowledged, and after that what it sent itself.
+    Passed {
+        /// The device.
+        device: DeviceKey,
+        /// Up to here, inclusive.
+        seq: Seq,
+    },
 }
 
 impl Act {
@@ -260,7 +267,7 @@ impl Act {
             | Act::Create { origin, .. }
             | Act::Add { origin, .. }
             | Act::Remove { origin, .. } => Some(*origin),
-            Act::DeviceAdded { .. } => None,
+            Act::DeviceAdded { .. } | Act::Passed { .. } => None,
         }
     }
 }

@@ -265,7 +265,13 @@ impl Sessions {
         let Some(session) = self.table.get(device) else { return };
         let (connection, index) = (session.connection(), session.flight);
         if index != flight::NONE {
-            self.flights.at(index).acknowledged(conversation, cursor);
+            if let Some(seq) = self.flights.at(index).acknowledged(conversation, cursor) {
+                // The owner of the conversation has forgotten who sent that if it left memory meanwhile.
+                out.push(Effect::Mail {
+                    to: partition_of_conversation(&self.hash_key, conversation),
+                    input: Input::Chat { conversation, act: Act::Passed { device, seq } },
+                });
+            }
             fault::point();
             self.pump(connection, device, index, out);
         }

@@ -82,6 +82,7 @@ impl fmt::Display for Said<'_, Act> {
             }
             Act::Add { by, user, .. } => write!(f, "Act::Add {} by {}", Named(*user), Named(*by)),
             Act::Remove { by, user, .. } => write!(f, "Act::Remove {} by {}", Named(*user), Named(*by)),
+            Act::Passed { device, seq } => write!(f, "Act::Passed {} up to {seq}", Named(*device)),
             Act::DeviceAdded { device, cursor } => {
                 write!(f, "Act::DeviceAdded {} at {cursor}", Named(*device))
             }

@@ -179,6 +179,7 @@ impl Conversation {
             Act::Add { origin, by, user } => self.add(context, origin, by, user),
             Act::Remove { origin, by, user } => self.remove(context, origin, by, user),
             Act::DeviceAdded { device, cursor } => self.device_added(device, cursor),
+            Act::Passed { device, seq } => self.passed(device, seq),
         }
     }
 
@@ -363,6 +364,16 @@ impl Conversation {
         if member.devices.iter().all(|device| device.device != key.device) {
             member.devices.push(Device::new(key.device, cursor, true));
             member.devices.sort_unstable_by_key(|device| device.device);
+        }
+    }
+
+    /// What a device has without having been pushed it. Settling writes it down.
+    fn passed(&mut self, key: DeviceKey, seq: Seq) {
+        let head = self.head;
+        if let Some(device) = self.device(key)
+            && seq <= head
+        {
+            device.advance(seq);
         }
     }
 

@@ -37,6 +37,8 @@ pub enum Phase {
 struct Lane {
     acked: Seq,
     pushed: Seq,
+    /// The last place that was really pushed; what follows up to `pushed` the device sent itself.
+    told: Seq,
     head: Seq,
     /// What was the head when the session began, while that has not been reached.
     pending_until: Seq,
@@ -133,6 +135,7 @@ impl Flight {
             self.lanes.change_or_make(record.conversation, Lane::new(cursor), |lane| {
                 lane.acked = cursor;
                 lane.pushed = cursor;
+                lane.told = cursor;
                 lane.head = lane.head.max(record.head);
                 lane.pending_until = record.head;
             });
@@ -170,7 +173,8 @@ impl Flight {
         });
     }
 
-    pub fn acknowledged(&mut self, conversation: ConversationId, cursor: Seq) {
+    /// The device has acknowledged so much. Returns how much more it has because it sent that itself, if there is any.
+    pub fn acknowledged(&mut self, conversation: ConversationId, cursor: Seq) -> Option<Seq> {
         if self.phase == Phase::Awaiting {
             let early = self.early.entry(conversation).or_default();
             early.acknowledged = early.acknowledged.max(cursor);
@@ -183,14 +187,21 @@ impl Flight {
                     (u64::from(lane.bytes) * acknowledged).checked_div(outstanding).unwrap_or(0) as u32;
                 lane.acked = cursor;
                 lane.pushed = lane.pushed.max(cursor);
+                lane.told = lane.told.max(cursor);
                 lane.head = lane.head.max(cursor);
             }
-            lane.acked == lane.head
+            let passed = (lane.acked >= lane.told && lane.acked < lane.pushed).then_some(lane.pushed);
+            if let Some(passed) = passed {
+                (lane.acked, lane.bytes) = (passed, 0);
+            }
+            (lane.acked == lane.head, passed)
         });
+        let (done, passed) = done?;
         // While the list of what is pending is awaited, a lane only collects; the list decides.
-        if self.phase == Phase::Live && done == Some(true) {
+        if self.phase == Phase::Live && done {
             self.lanes.remove(conversation);
         }
+        passed
     }
 
     /// The user went by the entry at `seq`. A lane that begins there or later is of a membership that came after it.
@@ -317,11 +328,12 @@ impl Sums {
 impl Lane {
     /// A device that has everything up to here.
     fn new(at: Seq) -> Self {
-        Lane { acked: at, pushed: at, head: at, pending_until: Seq::ZERO, bytes: 0 }
+        Lane { acked: at, pushed: at, told: at, head: at, pending_until: Seq::ZERO, bytes: 0 }
     }
 
     fn push(&mut self, entry: &Entry) {
         self.pushed = entry.seq;
+        self.told = entry.seq;
         self.head = self.head.max(entry.seq);
         self.bytes += ENTRY_BYTES;
         if let Body::Message { payload, .. } = &entry.body {
@@ -439,6 +451,21 @@ mod tests {
         fetched.sort_unstable();
         fetched.dedup();
         assert_eq!(fetched.len() as u64, LANES, "each had its turn");
+    }
+
+    #[test]
+    fn what_a_device_sent_itself_after_the_last_it_was_told_needs_no_acknowledgement() {
+        let mut flights = Flights::new();
+        let index = flights.take(Phase::Live);
+        let (flight, id) = (flights.at(index), conversation(1));
+        for (seq, own) in [(2, false), (3, true), (4, false), (5, true), (6, true)] {
+            assert_eq!(flight.deliver(id, &entry(seq), own), !own);
+        }
+        assert_eq!(flight.acknowledged(id, Seq(2)), None, "4 is still on its way");
+        check(flight);
+        assert_eq!(flight.acknowledged(id, Seq(4)), Some(Seq(6)));
+        assert!(flight.is_over());
+        check(flight);
     }
 
     #[test]

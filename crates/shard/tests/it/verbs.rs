@@ -405,3 +405,28 @@ fn x1_a_conversation_that_is_never_quiet_is_trimmed_all_the_same() {
         run.end();
     }
 }
+
+#[test]
+fn what_a_device_sent_itself_before_it_acknowledged_the_rest_is_not_pushed_again() {
+    check(
+        r#"
+        alice and bob chat in $c
+        bob → {"id":2,"send":{"conv":"$c","client_id":"$m2","payload":"Mg=="}}
+        bob ← {"id":2,"send":{"seq":2,"ts":"$now"}}
+        alice ← {"message":"$any"}
+        alice → {"id":3,"send":{"conv":"$c","client_id":"$m3","payload":"Mw=="}}
+        alice ← {"id":3,"send":{"seq":3,"ts":"$now"}}
+        bob ← {"message":"$any"}
+        bob → {"recv":{"conv":"$c","seq":3}}
+        alice ← {"receipt":"$any"}
+        # Without residents the conversation leaves memory now.
+        wait 5s
+        alice → {"recv":{"conv":"$c","seq":2}}
+        bob ← {"receipt":"$any"}
+        wait 5s
+        alice breaks
+        again connects as alice/1
+        again ← {"caught_up":{}}
+        "#,
+    );
+}
