@@ -1,13 +1,16 @@
 //! The other side of the wire: a fleet of clients on the project's own reactor, and the benchmarks that use it.
 //!
 //! Owns the client's session as bytes in, bytes out (`client`), thousands of them on one thread (`fleet`), and what a benchmark
-//! needs of a server: starting one, tokens for it, conversations (`server`). It speaks the protocol and deliberately knows nothing of
+//! needs of a server: starting one, tokens for it, conversations (`server`). Beside it, what the server's machine did meanwhile (`sample`),
+//! and the page that shows both (`report`). It speaks the protocol and deliberately knows nothing of
 //! the server's inside.
 
 mod client;
 mod fleet;
 mod latency;
+pub mod sample;
 mod server;
+mod table;
 
 pub use client::{Client, Ending, SOCKET_PATH, Said, Stage};
 pub use fleet::{Context, Fleet, FleetOptions, Scenario, Tokens};

@@ -1,6 +1,8 @@
 //! The process's and the thread's descriptors as such: how many there may be, and who shares the table.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::io;
 
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -44,6 +46,23 @@ pub fn can_unshare_files() -> bool {
     tried.is_ok_and(|thread| thread.join().unwrap_or(false))
 }
 
+/// Compares the descriptor tables of two threads, in an order that the kernel chooses: equal means that they share one (kcmp(2)).
+///
+/// # Errors
+/// When one is gone, when they belong to somebody else, or when the kernel or a container's profile refuses to say.
+pub fn compare_descriptor_tables(thread: u32, other: u32) -> io::Result<Ordering> {
+    /// `KCMP_FILES` of `linux/kcmp.h`.
+    const FILES: libc::c_long = 2;
+    let (thread, other) = (libc::c_long::from(thread), libc::c_long::from(other));
+    // SAFETY: the call takes five numbers and writes nothing.
+    match unsafe { libc::syscall(libc::SYS_kcmp, thread, other, FILES, 0, 0) } {
+        0 => Ok(Ordering::Equal),
+        1 => Ok(Ordering::Less),
+        2 => Ok(Ordering::Greater),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// How many descriptors one table may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorLimit {
@@ -65,4 +84,36 @@ pub fn raise_descriptor_limit() -> DescriptorLimit {
         Err(_) => before.current,
     };
     DescriptorLimit { soft_before: before.current, now, hard: before.maximum }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn threads_share_a_table_until_one_gets_its_own() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let (tell, told) = channel();
+        let (end, ended) = channel::<()>();
+        let other = std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).expect("somebody listens");
+            let _ = ended.recv();
+            // SAFETY: from here on the thread uses no descriptor.
+            let parted = unsafe { unshare_files() };
+            tell.send(0).expect("somebody listens");
+            let _ = ended.recv();
+            parted
+        });
+        let thread = told.recv().expect("a thread");
+        let before = compare_descriptor_tables(own, thread).expect("threads of ours");
+        end.send(()).expect("it waits");
+        told.recv().expect("it has tried");
+        let after = compare_descriptor_tables(own, thread).expect("threads of ours");
+        drop(end);
+        let parted = other.join().expect("it ended").is_ok();
+        assert_eq!(before, Ordering::Equal);
+        assert_eq!(after == Ordering::Equal, !parted);
+        assert!(compare_descriptor_tables(own, u32::MAX >> 1).is_err());
+    }
 }

@@ -25,7 +25,8 @@ mod waker;
 
 pub use connect::{ConnectError, ConnectOptions};
 pub use descriptors::{
-    DescriptorLimit, UnshareError, can_unshare_files, raise_descriptor_limit, unshare_files,
+    DescriptorLimit, UnshareError, can_unshare_files, compare_descriptor_tables, raise_descriptor_limit,
+    unshare_files,
 };
 pub use events::Event;
 pub use handover::{HandoverError, Received, handover_pair, recv_fd, send_fd};

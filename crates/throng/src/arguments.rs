@@ -18,6 +18,8 @@ Examples:
   throng keys generate                      make the key that signs tokens
   throng serve --config throng.toml         serve
   throng token --user alice --device 1      a token for one device of alice, valid for an hour
+  throng sample --csv sample.csv            write down what the machine does while a load runs
+  throng report run.csv sample.csv          make a page of both
 
 Exit codes:
   0  done
@@ -51,6 +53,12 @@ pub enum Command {
     /// Check or back up the database.
     #[command(subcommand)]
     Db(Db),
+    /// Write down what the server's machine does, one row an interval.
+    #[command(after_help = crate::sample::help())]
+    Sample(Sample),
+    /// Make one page of what a load run and a sampler have written.
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(Report),
 }
 
 const SERVE_EXAMPLES: &str = "\
@@ -255,4 +263,54 @@ pub enum Db {
         #[command(flatten)]
         place: Place,
     },
+}
+
+/// `throng sample`
+#[derive(Debug, Args)]
+pub struct Sample {
+    /// The time from row to row, such as 500ms, 2s or 1m; at least 100ms.
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    pub interval: String,
+    /// Where the server is asked for its metrics and its conversations; the server itself, not a proxy.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    pub url: String,
+    /// The server's process [default: the one that the lock file in the data folder names].
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// The file to write; an existing one is never replaced [default: standard output].
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// End by itself after this time [default: when it is stopped].
+    #[arg(long = "for", value_name = "TIME")]
+    pub duration: Option<String>,
+    /// Where configuration and data are.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+const REPORT_EXAMPLES: &str = "\
+The page stands alone: it opens from a file, asks no network for anything, prints, and fits a phone. It begins with the
+verdict and the knee, and holds every row of the files. A run that was killed is shown as far as it came.
+
+Examples:
+  throng report run.csv -o report.html
+  throng report run.csv sample.csv -o report.html
+
+Exit codes:
+  0  written
+  1  a file cannot be read or written, or is not what it should be; the line on standard error says which, and where
+  2  the command line is wrong";
+
+/// `throng report`
+#[derive(Debug, Args)]
+pub struct Report {
+    /// What `throng load --csv` has written.
+    #[arg(value_name = "RUN.CSV")]
+    pub run: PathBuf,
+    /// What `throng sample --csv` has written meanwhile.
+    #[arg(value_name = "SAMPLE.CSV")]
+    pub sample: Option<PathBuf>,
+    /// The page to write; an older report there is replaced, anything else is not.
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    pub output: PathBuf,
 }

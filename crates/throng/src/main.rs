@@ -11,6 +11,8 @@ mod failure;
 mod keys;
 mod logging;
 mod progress;
+mod report;
+mod sample;
 mod serve;
 mod token;
 
@@ -23,7 +25,7 @@ use clap::Parser;
 use clap::error::ErrorKind as UsageKind;
 use configuration::{Loaded, Sources};
 
-use arguments::{Arguments, Command, ConfigCommand, Db, Generate, Keys, Place, Serve, Token};
+use arguments::{Arguments, Command, ConfigCommand, Db, Generate, Keys, Place, Report, Sample, Serve, Token};
 use failure::{Failure, say};
 use serve::ServeError;
 
@@ -43,6 +45,8 @@ fn main() -> ExitCode {
         }
         Command::Config(ConfigCommand::Docs) => print(&configuration::documentation()),
         Command::Db(db) => database(&db),
+        Command::Sample(sample) => sample_machine(&sample),
+        Command::Report(report) => write_report(&report),
     };
     done.unwrap_or_else(|failure| failure.report())
 }
@@ -169,6 +173,20 @@ fn database(db: &Db) -> Done {
             print(&written)
         }
     }
+}
+
+fn sample_machine(arguments: &Sample) -> Done {
+    let config = loaded(&arguments.place, Vec::new())?.config;
+    sample::run(arguments, &config).map_err(|error| match error {
+        sample::SampleError::Usage(_) => Failure::usage(&error),
+        _ => Failure::of(&error),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_report(arguments: &Report) -> Done {
+    let told = report::write(arguments).map_err(|error| Failure::of(&error))?;
+    print(&told)
 }
 
 /// Reads the configuration, saying what looks odd.
