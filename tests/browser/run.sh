@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The demo page in Chromium against the real server, which is killed and restarted meanwhile.
+# The demo page in Chromium against the real server, which is killed and restarted meanwhile; and the report of a load run.
 #
 # Needs Debian's chromium, Node 18 or later and npm. Starts the server itself, on a free port and in a folder of its own.
 # Screenshots are left in target/screenshots. THRONG_BIN names another binary, CHROMIUM another browser.
@@ -25,4 +25,4 @@ fi
 export THRONG_BIN
 export BROWSER_TARGET="$target"
 export CHROMIUM="${CHROMIUM:-/usr/bin/chromium}"
-exec node --test tests/browser/page.test.mjs
+exec node --test tests/browser/page.test.mjs tests/browser/report.test.mjs

@@ -8,6 +8,7 @@
 mod client;
 mod fleet;
 mod latency;
+pub mod report;
 pub mod sample;
 mod server;
 mod table;

@@ -11,8 +11,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use configuration::{Config, parse_span, span_text};
-use load::sample::{self, BUSY_PERCENT_MAX, Column, Options, SUSTAINED, ServerProcess, TOKEN_USED_FOR, USER, Url};
+use configuration::{Config, parse_span};
+use load::sample::{
+    self, BUSY_PERCENT_MAX, Column, Options, SUSTAINED, ServerProcess, TOKEN_USED_FOR, USER, Url,
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::Sample;
@@ -94,13 +96,14 @@ Exit codes:
 /// When the command line cannot be, or rows cannot be written.
 pub fn run(arguments: &Sample, config: &Config) -> Result<(), SampleError> {
     let span = |name: &str, text: &str| {
-        let wrong = || SampleError::Usage(format!("{name} must be a length of time such as 500ms, 2s or 10m"));
+        let wrong =
+            || SampleError::Usage(format!("{name} must be a length of time such as 500ms, 2s or 10m"));
         parse_span(text).ok_or_else(wrong)
     };
     let interval = span("--interval", &arguments.interval)?;
     if interval < INTERVAL_MIN {
-        let least = span_text(INTERVAL_MIN);
-        return Err(SampleError::Usage(format!("--interval must be at least {least}")));
+        let least = INTERVAL_MIN.as_millis();
+        return Err(SampleError::Usage(format!("--interval must be at least {least}ms")));
     }
     let duration = arguments.duration.as_deref().map(|text| span("--for", text)).transpose()?;
     if duration.is_some_and(|duration| duration < interval) {
@@ -145,7 +148,7 @@ fn open(csv: Option<&Path>) -> Result<(Box<dyn Write>, String), SampleError> {
 /// A token that outlives its use, if the configuration lets any live so long.
 fn mint(config: &Config) -> Result<String, String> {
     let longest = Duration::from_millis(config.auth.token_lifetime_max.0);
-    let ttl = span_text((3 * TOKEN_USED_FOR).min(longest));
+    let ttl = format!("{}ms", (3 * TOKEN_USED_FOR).min(longest).as_millis());
     token::issue(config, &token::Request { user: USER, device: 1, ttl: &ttl, session: None })
         .map_err(|error| chain(&error))
 }
@@ -173,7 +176,11 @@ fn watch_signals() -> io::Result<mpsc::Receiver<()>> {
 /// The command line as it could be typed again, on one line.
 fn command_line() -> String {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-    words.enumerate().map(|(at, word)| if at == 0 { program(&word) } else { quoted(&word) }).collect::<Vec<_>>().join(" ")
+    words
+        .enumerate()
+        .map(|(at, word)| if at == 0 { program(&word) } else { quoted(&word) })
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The program's name without its folder, which says nothing to others.

@@ -159,4 +159,13 @@ mod tests {
         assert_eq!(cells[Column::BusiestThread as usize], "a_b_c");
         assert_eq!(line.matches('\n').count(), 1);
     }
+
+    #[test]
+    fn the_page_about_sampling_has_them_all() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sampling.md");
+        let page = std::fs::read_to_string(page).expect("docs/sampling.md");
+        let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+        let wanted = |column: &Column| format!("| `{}` | {} | {} |", column.name(), column.unit(), column.source());
+        assert_eq!(rows, Column::ALL.iter().map(wanted).collect::<Vec<String>>());
+    }
 }

@@ -10,7 +10,9 @@ mod neighbours;
 mod network;
 mod operating;
 mod refusing;
+mod report;
 mod restarting;
+mod sample;
 mod serving;
 mod usage;
 

@@ -66,7 +66,7 @@ fn its_options_are_those_of_the_configuration() {
 
 #[test]
 fn its_commands_are_those_of_the_binary() {
-    const VERBS: [&str; 5] = ["serve", "token", "keys", "config", "db"];
+    const VERBS: [&str; 7] = ["serve", "token", "keys", "config", "db", "sample", "report"];
     let place = Place::new();
     let page = page();
     let mut seen = 0;

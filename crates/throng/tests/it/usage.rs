@@ -19,10 +19,12 @@ fn every_command_has_help_on_standard_output() {
         vec!["db", "--help"],
         vec!["db", "check", "--help"],
         vec!["db", "backup", "--help"],
+        vec!["sample", "--help"],
+        vec!["report", "--help"],
     ] {
         assert!(place.prints(&arguments).contains("Usage: throng"), "{arguments:?}");
     }
-    for command in ["serve", "token"] {
+    for command in ["serve", "token", "sample", "report"] {
         let help = place.prints(&[command, "--help"]);
         assert!(help.contains("Examples:") && help.contains("Exit codes:"), "{help}");
     }

@@ -137,7 +137,7 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         name: "browser",
-        about: "the demo page in Chromium, with the server killed in between",
+        about: "the demo page in Chromium, with the server killed in between; and a report",
         needs: &[Need::Chromium, Need::Node, Need::Npm],
         minutes: 6,
         work: Work::Script("tests/browser/run.sh"),
