@@ -83,9 +83,10 @@ test("on a phone, in the dark, everything fits and a touch reads a moment", LIMI
     await nothingSticksOut(page);
     const small = await page.evaluate(() => {
       const scale = (svg) => svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-      return Math.min(...[...document.querySelectorAll("svg[data-across]")].map((svg) => 11 * scale(svg)));
+      const size = (text) => parseFloat(getComputedStyle(text).fontSize) * scale(text.ownerSVGElement);
+      return Math.min(...[...document.querySelectorAll("svg[data-across] text")].map(size));
     });
-    assert.ok(small >= 7.5, `text of ${small} pixels`);
+    assert.ok(small >= 9.5, `text of ${small} pixels`);
     await page.locator("#delivery svg[data-across]").tap();
     assert.notEqual(await page.locator("#delivery output").first().textContent(), "");
     await page.locator("details[data-file=run] summary").tap();

@@ -9,7 +9,7 @@ use super::markup::escaped;
 use super::scale::{Axis, Measure, Point, thinned, time_ticks};
 
 const WIDTH: f64 = 460.0;
-const HEIGHT: f64 = 236.0;
+const HEIGHT: f64 = 250.0;
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = 450.0;
 const TOP: f64 = 34.0;
@@ -139,7 +139,7 @@ impl Chart {
             up.high,
             up.is_log,
             escaped(&up.unit),
-            HEIGHT - 2.0,
+            HEIGHT - 4.0,
             escaped(name),
         );
     }
@@ -225,7 +225,7 @@ fn draw_grid(svg: &mut String, up: &Axis, end: f64, ticks: &[(f64, String)]) {
             svg,
             r#"<line class="tick" x1="{x:.1}" x2="{x:.1}" y1="{BOTTOM}" y2="{}"/><text x="{x:.1}" y="{}" text-anchor="{anchor}">{text}</text>"#,
             BOTTOM + 4.0,
-            BOTTOM + 15.0
+            BOTTOM + 17.0
         );
     }
 }

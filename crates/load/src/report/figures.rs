@@ -86,7 +86,7 @@ pub fn load_against_latency(run: &Grid<'_>, verdict: &Verdict) -> Chart {
     let line = |(column, label)| Line { source: "steps", column, label, points: points(column) };
     Chart {
         id: "load-latency",
-        title: "Load against latency",
+        title: "Latency of each step",
         caption: format!(
             "Latency {what}, over each whole step. Look for the load at which the lines turn upward: that is the knee. \
              A server below it answers as fast as one that idles."
@@ -162,7 +162,7 @@ pub fn of_run(run: &Grid<'_>, sample: Option<&Grid<'_>>) -> Vec<Section> {
                 latency(
                     "delivery",
                     "Delivery",
-                    "From when a message was due until the other device had it. Steps that stand out alone are pauses; a slope within a step is a queue that grows.",
+                    "From when a message was due until the other device had it. Points that stand out alone are pauses; a slope within a step is a queue that grows.",
                     "delivery",
                     ["delivery_p50_ms", "delivery_p95_ms", "delivery_p99_ms", "delivery_max_ms"],
                 ),
