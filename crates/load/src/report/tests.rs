@@ -34,7 +34,10 @@ impl Writer {
     fn new(facts: &str) -> Writer {
         let head = "# throng: 0.1.0\n# command: throng load chat\n# scenario: chat\n# server: ws://127.0.0.1:8080\n\
                     # machine: 4 cpus, CPU, 24.0 GiB, Linux 6\n";
-        Writer { text: format!("{head}# started: {START_MS}\n{facts}# interval_ms: 1000\n{NAMES}\n"), second: 0 }
+        Writer {
+            text: format!("{head}# started: {START_MS}\n{facts}# interval_ms: 1000\n{NAMES}\n"),
+            second: 0,
+        }
     }
 
     fn row(&mut self, kind: &str, step: u64, target: u64, row: Row, thresholds: &str) {
@@ -80,7 +83,8 @@ fn with_a_knee() -> Writer {
 
 fn sample(rows: u64) -> String {
     let names: Vec<&str> = Column::ALL.iter().map(|column| column.name()).collect();
-    let mut text = format!("# throng: 0.1.0\n# command: throng sample\n# interval_ms: 2000\n{}\n", names.join(","));
+    let mut text =
+        format!("# throng: 0.1.0\n# command: throng sample\n# interval_ms: 2000\n{}\n", names.join(","));
     for at in 0..rows {
         let time = START_MS + 2_000 * at;
         writeln!(
@@ -102,7 +106,8 @@ fn made(run: &str, sample: Option<&str>) -> Result<Page, TableError> {
 
 /// The values of the points of a line, from the scale that the chart states.
 fn drawn(html: &str, chart: &str, column: &str) -> Vec<Vec<f64>> {
-    let figure = html.split(&format!("<figure id=\"{chart}\">")).nth(1).expect("the chart").split("</figure>").next();
+    let figure =
+        html.split(&format!("<figure id=\"{chart}\">")).nth(1).expect("the chart").split("</figure>").next();
     let figure = figure.expect("its end");
     let attribute = |name: &str| -> f64 {
         let value = figure.split(&format!("data-{name}=\"")).nth(1).expect(name).split('"').next();
@@ -110,7 +115,8 @@ fn drawn(html: &str, chart: &str, column: &str) -> Vec<Vec<f64>> {
     };
     assert!(figure.contains("data-log=\"false\""));
     let (top, bottom, high) = (attribute("top"), attribute("bottom"), attribute("high"));
-    let path = figure.split(&format!("data-column=\"{column}\" d=\"")).nth(1).expect("the line").split('"').next();
+    let path =
+        figure.split(&format!("data-column=\"{column}\" d=\"")).nth(1).expect("the line").split('"').next();
     let strokes = path.expect("a path").split('M').filter(|stroke| !stroke.is_empty());
     let value = |point: &str| {
         let y: f64 = point.split(' ').nth(1).and_then(|y| y.trim_end_matches("h0").parse().ok()).expect("y");
@@ -213,8 +219,10 @@ fn what_is_missing_is_a_gap_and_never_nothing() {
     }
     let page = made(&run.text, None).expect("a page");
     let strokes = drawn(&page.html, "delivery", "delivery_p50_ms");
-    let rounded: Vec<Vec<f64>> =
-        strokes.iter().map(|stroke| stroke.iter().map(|value| (value * 10.0).round() / 10.0).collect()).collect();
+    let rounded: Vec<Vec<f64>> = strokes
+        .iter()
+        .map(|stroke| stroke.iter().map(|value| (value * 10.0).round() / 10.0).collect())
+        .collect();
     assert_eq!(rounded, [vec![2.0, 3.0], vec![1.0], vec![4.0, 2.0], vec![2.0, 2.0]]);
     assert!(page.html.contains("Not measured in this run: Connecting."));
 }
@@ -231,7 +239,8 @@ fn nothing_in_a_file_becomes_markup() {
     assert!(!page.html.contains("<img"));
     assert_eq!(page.html.matches("<script").count(), 2);
     assert_eq!(page.html.matches("</script").count(), 2);
-    let data = page.html.split("id=\"data\">").nth(1).expect("data").split("</script>").next().expect("its end");
+    let data =
+        page.html.split("id=\"data\">").nth(1).expect("data").split("</script>").next().expect("its end");
     let data: serde_json::Value = serde_json::from_str(data).expect("JSON");
     assert_eq!(data["run"]["facts"][1][1], evil);
     assert_eq!(data["sample"]["rows"][0][20], evil);
@@ -241,9 +250,13 @@ fn nothing_in_a_file_becomes_markup() {
 fn the_data_of_the_page_are_the_cells_of_the_files() {
     let (run, sample) = (with_a_knee().ended("finished"), sample(20));
     let page = made(&run, Some(&sample)).expect("a page");
-    let data = page.html.split("id=\"data\">").nth(1).expect("data").split("</script>").next().expect("its end");
+    let data =
+        page.html.split("id=\"data\">").nth(1).expect("data").split("</script>").next().expect("its end");
     // Digit by digit: as they stand in the files, in a line each.
-    for (text, words) in [(&run, &["kind", "phase", "refusals", "failures", "thresholds"][..]), (&sample, &["busiest_thread", "api_status"])] {
+    for (text, words) in [
+        (&run, &["kind", "phase", "refusals", "failures", "thresholds"][..]),
+        (&sample, &["busiest_thread", "api_status"]),
+    ] {
         let mut lines = text.lines().filter(|line| !line.starts_with('#'));
         let names: Vec<&str> = lines.next().expect("names").split(',').collect();
         for line in lines {
@@ -292,14 +305,38 @@ fn errors_say_which_file_and_where() {
     let said = |run: &str, sample: Option<&str>| made(run, sample).expect_err("no page").to_string();
     let row = "second,1796062501000,1.000,1,hold,250";
     for (from, to, expected) in [
-        (row, "minute,1796062501000,1.000,1,hold,250", "run.csv, line 11, column `kind`: must be `second` or `step`"),
-        (row, "second,1796062501000,1.000,1,rest,250", "run.csv, line 11, column `phase`: must be `ramp`, `hold` or `drain`"),
+        (
+            row,
+            "minute,1796062501000,1.000,1,hold,250",
+            "run.csv, line 11, column `kind`: must be `second` or `step`",
+        ),
+        (
+            row,
+            "second,1796062501000,1.000,1,rest,250",
+            "run.csv, line 11, column `phase`: must be `ramp`, `hold` or `drain`",
+        ),
         (row, "second,,1.000,1,hold,250", "run.csv, line 11, column `time_ms`: must not be empty"),
-        (row, "second,1796062501000,1.000,1,hold,many", "run.csv, line 11, column `target`: `many` is no number"),
+        (
+            row,
+            "second,1796062501000,1.000,1,hold,many",
+            "run.csv, line 11, column `target`: `many` is no number",
+        ),
         ("late_p99_ms", "late", "run.csv, column `late_p99_ms`: is missing"),
-        ("held;held", "held", "run.csv, line 21, column `thresholds`: judges 1 thresholds, and the head names 2"),
-        ("held;held", "held;yes", "run.csv, line 21, column `thresholds`: must be `held` or `broken`, joined by `;`"),
-        ("40.0,,,\n", "40.0,oops,,\n", "run.csv, line 11, column `refusals`: must be `name=count` joined by `;`"),
+        (
+            "held;held",
+            "held",
+            "run.csv, line 21, column `thresholds`: judges 1 thresholds, and the head names 2",
+        ),
+        (
+            "held;held",
+            "held;yes",
+            "run.csv, line 21, column `thresholds`: must be `held` or `broken`, joined by `;`",
+        ),
+        (
+            "40.0,,,\n",
+            "40.0,oops,,\n",
+            "run.csv, line 11, column `refusals`: must be `name=count` joined by `;`",
+        ),
     ] {
         assert!(run.contains(from), "{from}");
         assert_eq!(said(&run.replacen(from, to, 1), None), expected);
@@ -307,7 +344,10 @@ fn errors_say_which_file_and_where() {
     assert_eq!(said("", None), "run.csv: the file is empty");
     assert!(said(&sample(3), None).starts_with("run.csv: is what `throng sample` has written"));
     assert!(said(&run, Some(&run)).starts_with("sample.csv: is what `throng load` has written"));
-    assert_eq!(said(&run, Some(&sample(3).replacen("0.900", "fast", 1))), "sample.csv, line 5, column `api_ms`: `fast` is no number");
+    assert_eq!(
+        said(&run, Some(&sample(3).replacen("0.900", "fast", 1))),
+        "sample.csv, line 5, column `api_ms`: `fast` is no number"
+    );
     let head = run.split("second,").next().expect("a head");
     assert_eq!(said(head, None), "run.csv: has no row of a second: the run ended before its first one");
 }

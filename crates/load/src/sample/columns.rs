@@ -165,7 +165,8 @@ mod tests {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sampling.md");
         let page = std::fs::read_to_string(page).expect("docs/sampling.md");
         let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
-        let wanted = |column: &Column| format!("| `{}` | {} | {} |", column.name(), column.unit(), column.source());
+        let wanted =
+            |column: &Column| format!("| `{}` | {} | {} |", column.name(), column.unit(), column.source());
         assert_eq!(rows, Column::ALL.iter().map(wanted).collect::<Vec<String>>());
     }
 }

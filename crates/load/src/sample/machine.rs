@@ -37,7 +37,7 @@ pub fn kibibytes(text: &str, name: &str) -> Option<u64> {
     rest.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1_024)
 }
 
-/// A line such as `Threads:	4`.
+/// A line such as `Threads: 4`, with any blanks between.
 pub fn count(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?.trim().parse().ok()
 }

@@ -75,7 +75,7 @@ pub fn run(
     stop: &Receiver<()>,
 ) -> io::Result<Summary> {
     let (interval, duration) = (options.interval, options.duration);
-    let proc = Proc::new();
+    let proc = Proc::of_this_machine();
     let head = head(&options, &proc.describe());
     let mut sources = Sources::new(options, proc);
     let units = Units {

@@ -11,8 +11,6 @@ use super::machine::{self, CpuTimes, Used};
 
 /// Descriptors of the process's table that are looked at one by one for the database's file: it is opened at the start and has a small number.
 const DATABASE_DESCRIPTORS_LOOKED_AT: u32 = 1_024;
-/// `PROC_SUPER_MAGIC` of `linux/magic.h`.
-const PROC_MAGIC: i64 = 0x9fa0;
 
 /// How the descriptor tables of two threads compare.
 pub type Comparing = fn(u32, u32) -> io::Result<Ordering>;
@@ -70,7 +68,7 @@ pub struct ProcessReading {
 
 impl Proc {
     /// The one of this machine.
-    pub fn new() -> Proc {
+    pub fn of_this_machine() -> Proc {
         Proc::at(Path::new("/proc"), reactor::compare_descriptor_tables)
     }
 
@@ -196,7 +194,7 @@ impl Proc {
 /// Since Linux 6.2 the size of the folder is their number, which saves walking through hundreds of thousands.
 fn count_descriptors(folder: &Path) -> Option<u64> {
     let size = fs::metadata(folder).ok()?.len();
-    let is_proc = rustix::fs::statfs(folder).is_ok_and(|found| found.f_type as i64 == PROC_MAGIC);
+    let is_proc = rustix::fs::statfs(folder).is_ok_and(|found| found.f_type == rustix::fs::PROC_SUPER_MAGIC);
     if is_proc && size > 0 {
         // A folder that nobody may read has a size, too.
         return fs::read_dir(folder).ok().map(|_| size);
@@ -319,7 +317,7 @@ mod tests {
 
     #[test]
     fn the_real_folder_says_of_this_process_what_is_true() {
-        let proc = Proc::new();
+        let proc = Proc::of_this_machine();
         let read = proc.process(std::process::id()).expect("we live");
         assert!(read.resident.is_some_and(|bytes| bytes > 100_000));
         assert!(read.threads.is_some_and(|threads| threads >= 1));

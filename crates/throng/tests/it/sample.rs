@@ -50,7 +50,17 @@ struct Sampler(Child);
 impl Sampler {
     fn start(place: &Place, server: &Server) -> Sampler {
         let url = format!("http://{}", server.address);
-        let arguments = ["sample", "--config", "throng.toml", "--interval", "200ms", "--csv", "sample.csv", "--url", &url];
+        let arguments = [
+            "sample",
+            "--config",
+            "throng.toml",
+            "--interval",
+            "200ms",
+            "--csv",
+            "sample.csv",
+            "--url",
+            &url,
+        ];
         let mut command = Command::new(program());
         command.args(arguments).current_dir(place.path("")).env_clear();
         Sampler(command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary runs"))
@@ -91,7 +101,10 @@ fn a_row_says_what_the_server_and_the_machine_do() {
         (0..50).map(|_| TcpStream::connect(server.address).expect("a connection")).collect();
     let now = await_row(&place, 0, |row| row["connections"] == "50");
     // One descriptor each, in whichever shard's table.
-    assert!(number(&now, "server_descriptors") >= number(&before, "server_descriptors") + 50.0, "{before:?} {now:?}");
+    assert!(
+        number(&now, "server_descriptors") >= number(&before, "server_descriptors") + 50.0,
+        "{before:?} {now:?}"
+    );
     assert!(number(&now, "tcp_in_use") >= 50.0);
     let (memory, threads) = (number(&now, "server_resident_bytes"), number(&now, "server_threads"));
     assert!(memory > 1e6 && threads >= 4.0, "{now:?}");
@@ -107,7 +120,9 @@ fn a_row_says_what_the_server_and_the_machine_do() {
     assert!(!said.contains("server_descriptors may stay empty"), "{said}");
     let text = fs::read_to_string(place.path("sample.csv")).expect("the file");
     assert!(text.starts_with("# throng: ") && text.ends_with("\n# ended: interrupted\n"));
-    assert!(text.contains("\n# command: throng sample --config throng.toml --interval 200ms --csv sample.csv --url http://"));
+    assert!(text.contains(
+        "\n# command: throng sample --config throng.toml --interval 200ms --csv sample.csv --url http://"
+    ));
     server.stop();
 }
 
@@ -119,14 +134,18 @@ fn a_server_that_dies_leaves_empty_cells_and_its_successor_is_found() {
     let sampler = Sampler::start(&place, &server);
     await_row(&place, 0, |row| row["api_status"] == "200");
     server.kill();
-    let without = await_row(&place, 0, |row| row["api_status"] == "unreachable" && row["server_threads"].is_empty());
-    for column in ["server_resident_bytes", "server_cpu_pct", "store_queue", "store_commits", "connections", "api_ms"] {
+    let without =
+        await_row(&place, 0, |row| row["api_status"] == "unreachable" && row["server_threads"].is_empty());
+    for column in
+        ["server_resident_bytes", "server_cpu_pct", "store_queue", "store_commits", "connections", "api_ms"]
+    {
         assert_eq!(without[column], "", "{column}");
     }
     assert!(!without["cpu_busy_pct"].is_empty());
     let so_far = rows(&place).len();
     let server = start.start();
-    let again = await_row(&place, so_far, |row| row["api_status"] == "200" && !row["server_cpu_pct"].is_empty());
+    let again =
+        await_row(&place, so_far, |row| row["api_status"] == "200" && !row["server_cpu_pct"].is_empty());
     assert!(number(&again, "server_resident_bytes") > 1e6);
     sampler.interrupt();
     server.stop();
@@ -135,8 +154,17 @@ fn a_server_that_dies_leaves_empty_cells_and_its_successor_is_found() {
 #[test]
 fn a_sampler_without_a_server_says_what_is_missing_and_goes_on() {
     let place = Place::new();
-    let outcome =
-        place.run(&["sample", "--interval", "100ms", "--for", "300ms", "--url", "http://127.0.0.1:1", "--csv", "sample.csv"]);
+    let outcome = place.run(&[
+        "sample",
+        "--interval",
+        "100ms",
+        "--for",
+        "300ms",
+        "--url",
+        "http://127.0.0.1:1",
+        "--csv",
+        "sample.csv",
+    ]);
     assert_eq!((outcome.code, outcome.out.as_str()), (0, ""));
     for said in [
         "throng: warning: server_*, busiest_*, database_connections may stay empty: ./throng-data/throng.lock: ",
@@ -147,7 +175,10 @@ fn a_sampler_without_a_server_says_what_is_missing_and_goes_on() {
     }
     let rows = rows(&place);
     assert!(!rows.is_empty());
-    assert!(rows.iter().all(|row| row["server_resident_bytes"].is_empty() && !row["memory_total_bytes"].is_empty()));
+    assert!(
+        rows.iter()
+            .all(|row| row["server_resident_bytes"].is_empty() && !row["memory_total_bytes"].is_empty())
+    );
     let text = fs::read_to_string(place.path("sample.csv")).expect("the file");
     assert!(text.ends_with("\n# ended: finished\n"));
 }
