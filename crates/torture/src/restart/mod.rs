@@ -64,22 +64,17 @@ pub fn run(plan: &Plan, chance: Chance, mut tell: impl FnMut(&str)) -> Report {
     let conversations =
         (0..pairs).map(|pair| server.direct(&token(&user(2 * pair), 1), &user(2 * pair + 1))).collect();
     let tokens = (0..2 * pairs).map(|client| token(&user(client), 1)).collect();
-    let options = FleetOptions {
-        server: server.address,
-        encoding: Encoding::Cbor,
-        connecting_max: 256,
-        first_source: 0,
-    };
-    let mut fleet = Fleet::new(options, tokens).expect("a reactor");
+    let options = FleetOptions { encoding: Encoding::Cbor, ..FleetOptions::new(server.address) };
+    let mut fleet = Fleet::with_tokens(options, tokens).expect("a reactor");
     let mut clients = Returning::new(conversations, plan.pause, chance);
     let all = 2 * pairs;
     let come = fleet.run(&mut clients, COMING_MAX, |fleet, _| fleet.open() == all).expect("it turns");
-    assert!(come, "{} of {all} came in: {:?}", fleet.open(), fleet.failures().first());
+    assert!(come, "{} of {all} came in: {:?}", fleet.open(), fleet.failure());
     tell(&format!("{all} clients are in; {pairs} of them send every {} ms", plan.pause.as_millis()));
 
     let for_a_while = fleet.elapsed() + plan.chat;
     turn(&mut fleet, &mut clients, plan.chat * 2, |fleet, _| fleet.elapsed() >= for_a_while);
-    assert_eq!(fleet.open(), all, "nobody leaves unasked: {:?}", fleet.failures().first());
+    assert_eq!(fleet.open(), all, "nobody leaves unasked: {:?}", fleet.failure());
     tell(&format!("{} messages answered; the server is told to stop", clients.answered()));
     let signal = fleet.elapsed();
     let (server, stopped, started) = std::thread::scope(|scope| {
@@ -95,7 +90,7 @@ pub fn run(plan: &Plan, chance: Chance, mut tell: impl FnMut(&str)) -> Report {
     clients.stop();
     let whole = turn(&mut fleet, &mut clients, RETURN_MAX, |_, clients| clients.is_whole());
     assert!(whole, "not everything arrived: {}", clients.describe());
-    assert_eq!(fleet.open(), all, "nobody leaves again: {:?}", fleet.failures().last());
+    assert_eq!(fleet.open(), all, "nobody leaves again: {}", clients.describe());
     drop(fleet);
     server.stop();
     tell(&sound(&place));
