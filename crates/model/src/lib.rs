@@ -9,6 +9,7 @@ mod hash;
 mod ids;
 pub mod limits;
 mod payload;
+mod phone;
 mod time;
 
 pub use direct::direct_id;
@@ -19,4 +20,5 @@ pub use ids::{
     UserId,
 };
 pub use payload::Payload;
+pub use phone::Phone;
 pub use time::{Mono, Now, Span, Wall};

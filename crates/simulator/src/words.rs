@@ -234,6 +234,10 @@ impl fmt::Display for Said<'_, Request> {
                 write!(f, ", unmark {}, trim {trim}", List(unmark))
             }
             Request::ForgetClientIds { before } => write!(f, "Request::ForgetClientIds before {}", before.0),
+            Request::Import { users, conversations, .. } => {
+                write!(f, "Request::Import {} users, {} conversations", users.len(), conversations.len())
+            }
+            Request::Clean { phones } => write!(f, "Request::Clean {} to {}", phones.start(), phones.end()),
         }
     }
 }
@@ -269,6 +273,10 @@ impl fmt::Display for Said<'_, Reply> {
             Reply::MemberRemoved { seq, .. } => write!(f, "Reply::MemberRemoved #{seq}"),
             Reply::Done => write!(f, "Reply::Done"),
             Reply::Forgotten(count) => write!(f, "Reply::Forgotten {count}"),
+            Reply::Imported(imported) => {
+                write!(f, "Reply::Imported {} users, {} conversations", imported.users, imported.conversations)
+            }
+            Reply::Cleaned(cleaned) => write!(f, "Reply::Cleaned {} rows", cleaned.rows()),
             Reply::Conflict => write!(f, "Reply::Conflict"),
             Reply::ReadOnly => write!(f, "Reply::ReadOnly"),
         }

@@ -28,6 +28,8 @@ pub struct CheckReport {
     pub devices: u64,
     /// Client ids that are remembered.
     pub client_ids: u64,
+    /// Users with a phone number.
+    pub users: u64,
     /// What does not hold, one sentence each; at most [`FINDINGS_MAX`].
     pub findings: Vec<String>,
 }
@@ -190,6 +192,13 @@ const RULES: [(&str, &str); 10] = [
     ),
 ];
 
+/// The same, of the table that older versions do not have.
+const NUMBERS: (&str, &str) = (
+    "a user with an id or a phone number that is none",
+    "SELECT hex(user) || ' ' || phone FROM users
+     WHERE length(user) <> 16 OR phone NOT BETWEEN 1 AND 999999999999999",
+);
+
 fn rows(connection: &Connection, report: &mut CheckReport) -> Result<(), Trouble> {
     let count = |table| -> Result<u64, Trouble> {
         let rows: i64 =
@@ -199,7 +208,12 @@ fn rows(connection: &Connection, report: &mut CheckReport) -> Result<(), Trouble
     report.conversations = count("conversations")?;
     report.devices = count("devices")?;
     report.client_ids = count("client_ids")?;
-    for (what, query) in RULES {
+    // A backup may be of a version that had no such table.
+    let numbered = schema::version(connection)? >= schema::VERSION_WITH_USERS;
+    if numbered {
+        report.users = count("users")?;
+    }
+    for (what, query) in RULES.into_iter().chain(numbered.then_some(NUMBERS)) {
         let mut statement = connection.prepare(&format!("{query} LIMIT {FINDINGS_MAX}"))?;
         let mut found = statement.query(())?;
         while let Some(row) = found.next()? {
@@ -247,8 +261,8 @@ fn wrong_with_client_id(row: &rusqlite::Row<'_>) -> Result<Option<&'static str>,
 
 #[cfg(test)]
 mod tests {
-    use model::{ClientId, ConversationKind, DeviceId, DeviceKey, Payload, UserId, Wall};
-    use store::{Engine, Request};
+    use model::{ClientId, ConversationKind, DeviceId, DeviceKey, Payload, Phone, UserId, Wall};
+    use store::{Engine, ImportedUser, Request};
 
     use super::*;
     use crate::vfs::faults::Disk;
@@ -270,6 +284,11 @@ mod tests {
         };
         let batch = [
             Request::RegisterDevice { device: from, ts: Wall(1) },
+            Request::Import {
+                users: vec![ImportedUser { device: from, phone: Phone(41) }],
+                conversations: Vec::new(),
+                ts: Wall(1),
+            },
             Request::CreateConversation {
                 conversation: id,
                 kind: ConversationKind::Direct,
@@ -286,12 +305,26 @@ mod tests {
     }
 
     #[test]
+    fn a_backup_of_the_version_before_users_is_sound() {
+        let _disk = Disk::take();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        open::create(directory.path(), schema::VERSION_WITH_USERS - 1).expect("an older database");
+        assert_eq!(check(directory.path()).expect("it can be checked"), CheckReport::default());
+    }
+
+    #[test]
     fn what_does_not_hold_is_found() {
         let _disk = Disk::take();
         let sound = filled();
         let report = check(sound.path()).expect("it can be checked");
-        let expected =
-            CheckReport { conversations: 1, entries: 4, devices: 1, client_ids: 3, findings: Vec::new() };
+        let expected = CheckReport {
+            conversations: 1,
+            entries: 4,
+            devices: 1,
+            client_ids: 3,
+            users: 1,
+            findings: Vec::new(),
+        };
         assert_eq!(report, expected);
         for (breaking, finding) in [
             ("DELETE FROM log WHERE place & 255 = 3", "has entry 4 where 3 belongs"),
@@ -321,6 +354,7 @@ mod tests {
             ("UPDATE members SET joined = 0", "joined or read outside the log"),
             ("UPDATE members SET read = 5", "joined or read outside the log"),
             ("INSERT INTO devices VALUES (x'01', 1, 0)", "a device with an id that is none"),
+            ("UPDATE users SET phone = 0", "a user with an id or a phone number that is none"),
             ("DELETE FROM meta", "no hash key"),
             ("UPDATE client_ids SET seq = 4 WHERE seq = 3", "it leads to another message"),
             ("UPDATE client_ids SET seq = 9 WHERE seq = 3", "it leads to a place that holds no message"),

@@ -61,6 +61,10 @@ impl Tables {
                 self.settle(*conversation, acknowledged, unmark, *trim)
             }
             Request::ForgetClientIds { before } => self.forget_client_ids(*before),
+            Request::Import { users, conversations, ts } => {
+                Ok(Reply::Imported(self.import(users, conversations, *ts)?))
+            }
+            Request::Clean { phones } => Ok(Reply::Cleaned(self.clean(phones)?)),
         }
     }
 

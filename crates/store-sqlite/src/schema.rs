@@ -25,8 +25,11 @@ pub(crate) const PAGE_BYTES: i32 = 4096;
 /// The version this program writes.
 pub(crate) const VERSION: u32 = STEPS.len() as u32;
 
+/// The first version in which users with a phone number have a table.
+pub(crate) const VERSION_WITH_USERS: u32 = 4;
+
 /// Step `n` takes a file from version `n` to version `n + 1`.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     // The first version.
     "
     CREATE TABLE meta (
@@ -104,6 +107,14 @@ const STEPS: [&str; 3] = [
     // Where a device begins is no acknowledgement. Of the cursors that are there already it is not known; they count as before.
     "
     ALTER TABLE cursors ADD COLUMN acknowledged INTEGER NOT NULL DEFAULT 1;
+    ",
+    // Users with a phone number. Nobody else has a row: a user is known by their devices and conversations.
+    "
+    CREATE TABLE users (
+        user BLOB PRIMARY KEY CHECK (length(user) = 16),
+        phone INTEGER NOT NULL UNIQUE,   -- the digits of E.164, without the plus sign
+        ts INTEGER NOT NULL              -- Unix milliseconds, when it got the number
+    ) STRICT, WITHOUT ROWID;
     ",
 ];
 
@@ -328,6 +339,36 @@ mod tests {
             replies,
             [Reply::Page(vec![Entry { seq: Seq(5), ts: Wall(9_001), body: Body::Change(change) }])]
         );
+    }
+
+    #[test]
+    fn a_database_of_version_3_keeps_its_rows_and_has_no_users() {
+        let _disk = Disk::take();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        open::create(directory.path(), 3).expect("a database of version 3");
+        let file = crate::directory::database(directory.path());
+        let connection = open::connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("the database");
+        connection
+            .execute_batch(
+                "INSERT INTO conversations VALUES (5, zeroblob(16), 0, 1);
+                 INSERT INTO members VALUES (5, x'01', 1, 1);
+                 INSERT INTO devices VALUES (x'01', 2, 3);
+                 INSERT INTO cursors VALUES (5, x'01', 2, 1, 0, 0);
+                 INSERT INTO log VALUES ((5 << 32) | 1, 3, 1, x'01', NULL, NULL, x'01');",
+            )
+            .expect("rows");
+        drop(connection);
+        let of_tables = |rows: Vec<String>| -> Vec<String> {
+            rows.into_iter().filter(|row| !row.starts_with("sqlite_schema")).collect()
+        };
+        let before = of_tables(rows(&file));
+        assert_eq!(before.len(), 6, "{before:?}");
+        drop(SqliteStore::open(directory.path(), &Options::default()).expect("an open store"));
+        assert_eq!(of_tables(rows(&file)), before);
+        let connection = open::connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("the database");
+        let users: i64 =
+            connection.query_row("SELECT count(*) FROM users", (), |row| row.get(0)).expect("a table");
+        assert_eq!((version(&connection).expect("a version"), users), (VERSION, 0));
     }
 
     #[test]

@@ -89,6 +89,17 @@ statements! {
             WHERE k.user = d.user AND k.device = d.device AND k.marked = 1)
         FROM devices d ORDER BY d.user, d.device";
 
+    /// Changes nothing when the user has a number, or somebody else has this one.
+    put_user = "INSERT INTO users (user, phone, ts) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    has_number = "SELECT EXISTS (SELECT 1 FROM users WHERE user = ?1)";
+    /// The device of a user who has neither another nor a conversation.
+    put_first_device = "INSERT INTO devices (user, device, ts) SELECT ?1, ?2, ?3
+        WHERE NOT EXISTS (SELECT 1 FROM devices WHERE user = ?1) AND NOT EXISTS (SELECT 1 FROM members WHERE user = ?1)";
+    import_conversation = "INSERT INTO conversations (id, kind, trimmed) VALUES (?1, ?2, 0) ON CONFLICT DO NOTHING";
+    /// The cursors of a member's devices, behind the first entry.
+    start_imported = "INSERT INTO cursors (conversation, user, device, seq, marked, acknowledged)
+        SELECT ?1, user, device, 1, 0, 1 FROM devices WHERE user = ?2";
+
     /// Changes nothing when the user has used the client id before.
     put_client_id = "INSERT INTO client_ids (user, client_id, conversation, seq, ts, digest)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";

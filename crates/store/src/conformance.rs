@@ -7,6 +7,7 @@ mod client_ids;
 mod cursors;
 mod devices;
 mod differential;
+mod import;
 mod log;
 mod members;
 
@@ -48,7 +49,7 @@ pub fn run_reopening(open: &mut dyn FnMut(Start) -> Box<dyn Engine>) {
 type Script = (&'static str, fn(&mut Subject<'_>));
 
 fn scripts() -> impl Iterator<Item = Script> {
-    [log::SCRIPTS, client_ids::SCRIPTS, devices::SCRIPTS, members::SCRIPTS, cursors::SCRIPTS]
+    [log::SCRIPTS, client_ids::SCRIPTS, devices::SCRIPTS, members::SCRIPTS, cursors::SCRIPTS, import::SCRIPTS]
         .into_iter()
         .flatten()
         .copied()

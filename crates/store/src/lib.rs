@@ -13,8 +13,8 @@ mod request;
 pub use digest::digest;
 pub use engine::{Engine, Fatal};
 pub use memory::{MemoryStore, Taken};
-pub use reply::{ConversationRecord, DeviceRecord, MemberRecord, PendingRecord, Reply};
-pub use request::Request;
+pub use reply::{Cleaned, ConversationRecord, DeviceRecord, Imported, MemberRecord, PendingRecord, Reply};
+pub use request::{ImportedConversation, ImportedUser, Request};
 
 /// Most client ids one [`Request::ForgetClientIds`] forgets, the oldest first (of one time, the smallest client id): a bound on
 /// how long it holds up its batch.

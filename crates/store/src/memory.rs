@@ -4,13 +4,14 @@
 //! nothing (trimmed entries are hidden, not deleted), so that whoever checks an invariant can see all of the past.
 //! Deliberately knows no disk: a clone of it is a snapshot of what a disk would hold.
 
+mod import;
 mod inspect;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     Body, Change, ClientId, ConversationId, ConversationKind, ConversationListing, ConversationSummary,
-    DeviceId, DeviceKey, Entry, Receipt, Seq, UserId, Wall,
+    DeviceId, DeviceKey, Entry, Phone, Receipt, Seq, UserId, Wall,
 };
 
 use crate::{Engine, FORGET_MAX, Fatal, PendingRecord, Reply, Request, digest};
@@ -19,6 +20,10 @@ use crate::{Engine, FORGET_MAX, Fatal, PendingRecord, Reply, Request, digest};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemoryStore {
     conversations: BTreeMap<ConversationId, Conversation>,
+    /// Those with a phone number.
+    users: BTreeMap<UserId, (Phone, Wall)>,
+    /// The same users, by phone number.
+    phones: BTreeMap<Phone, UserId>,
     devices: BTreeMap<DeviceKey, Wall>,
     /// The conversations each user is a member of.
     memberships: BTreeSet<(UserId, ConversationId)>,
@@ -138,6 +143,10 @@ impl MemoryStore {
                 self.settle(*conversation, acknowledged, unmark, *trim)
             }
             Request::ForgetClientIds { before } => self.forget_client_ids(*before),
+            Request::Import { users, conversations, ts } => {
+                Reply::Imported(self.import(users, conversations, *ts))
+            }
+            Request::Clean { phones } => Reply::Cleaned(self.clean(phones)),
         }
     }
 

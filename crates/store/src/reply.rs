@@ -1,6 +1,8 @@
 //! What a store answers.
 
-use model::{ConversationId, ConversationKind, ConversationListing, DeviceId, Entry, Seq, UserId, Wall};
+use model::{
+    ConversationId, ConversationKind, ConversationListing, DeviceId, DeviceKey, Entry, Seq, UserId, Wall,
+};
 
 /// The answer to one [`crate::Request`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,11 +63,68 @@ pub enum Reply {
     Done,
     /// So many client ids were forgotten.
     Forgotten(u32),
+    /// What was made, and what was there.
+    Imported(Imported),
+    /// What was removed, and what stayed.
+    Cleaned(Cleaned),
     /// The conversation named by a write does not exist, or the member to be removed is none, or the one to be added is
     /// one already: the asker's picture is out of date. Nothing was changed by this request.
     Conflict,
     /// Not done: the disk takes no more for now. Only writes are answered so.
     ReadOnly,
+}
+
+/// What became of a [`crate::Request::Import`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Imported {
+    /// Users that got their phone number.
+    pub users: u64,
+    /// Users that had a phone number already, whichever.
+    pub users_there: u64,
+    /// Users who got none, since it belongs to somebody else; nothing of them was made.
+    pub phones_taken: u64,
+    /// Devices that became known, in the order of asking. Nothing is pending for them.
+    pub devices: Vec<DeviceKey>,
+    /// Conversations made.
+    pub conversations: u64,
+    /// Conversations that existed already.
+    pub conversations_there: u64,
+}
+
+/// What became of a [`crate::Request::Clean`]: what of each kind was removed, and what stayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cleaned {
+    /// Users.
+    pub users: u64,
+    /// Devices of these.
+    pub devices: u64,
+    /// Client ids of these, and of the conversations.
+    pub client_ids: u64,
+    /// Conversations.
+    pub conversations: u64,
+    /// Entries that were kept of their logs.
+    pub entries: u64,
+    /// Memberships in them.
+    pub members: u64,
+    /// Cursors in them.
+    pub cursors: u64,
+    /// Users that stayed.
+    pub users_stayed: u64,
+    /// Conversations that these are members of.
+    pub conversations_stayed: u64,
+}
+
+impl Cleaned {
+    /// All that was removed.
+    pub fn rows(&self) -> u64 {
+        self.users
+            + self.devices
+            + self.client_ids
+            + self.conversations
+            + self.entries
+            + self.members
+            + self.cursors
+    }
 }
 
 /// What the owner of a conversation keeps of it.

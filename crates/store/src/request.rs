@@ -1,6 +1,8 @@
 //! What may be asked of a store.
 
-use model::{ClientId, ConversationId, ConversationKind, DeviceKey, Payload, Seq, UserId, Wall};
+use std::ops::RangeInclusive;
+
+use model::{ClientId, ConversationId, ConversationKind, DeviceKey, Payload, Phone, Seq, UserId, Wall};
 
 /// One thing asked. Requests of one batch are carried out in order, in one transaction; each sees what those
 /// before it did.
@@ -139,6 +141,44 @@ pub enum Request {
         /// Before this.
         before: Wall,
     },
+    /// Makes many users and conversations at once, as if they had been there for a while: nothing is pending for anybody.
+    /// What exists already is left as it is. → [`crate::Reply::Imported`]
+    Import {
+        /// Made before the conversations.
+        users: Vec<ImportedUser>,
+        /// May be of users that are not imported.
+        conversations: Vec<ImportedConversation>,
+        /// When.
+        ts: Wall,
+    },
+    /// Removes the users with a phone number of a range, their devices and client ids, and the conversations that are only theirs: all members are
+    /// such users, and nobody else has an entry that is kept or a client id there. Who is a member of another conversation stays, with it.
+    /// A conversation that nobody is in any more stays too. → [`crate::Reply::Cleaned`]
+    Clean {
+        /// Which phone numbers.
+        phones: RangeInclusive<Phone>,
+    },
+}
+
+/// A user with a phone number and a device. The device becomes known only when the user has neither a device nor a conversation
+/// yet: otherwise owners of conversations would have to hear of it, as they do when it connects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImportedUser {
+    /// Whose, and which device.
+    pub device: DeviceKey,
+    /// The number; nobody else may have it.
+    pub phone: Phone,
+}
+
+/// A conversation as [`Request::CreateConversation`] makes it, in which every device there is has acknowledged the first entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedConversation {
+    /// Its id.
+    pub conversation: ConversationId,
+    /// Its kind.
+    pub kind: ConversationKind,
+    /// Everybody in it, the maker first; not empty, no duplicates.
+    pub members: Vec<UserId>,
 }
 
 impl Request {

@@ -2,14 +2,15 @@
 
 use std::ops::Range;
 
-use model::{ConversationKind, DeviceId, DeviceKey, Payload, Seq, Wall};
+use model::{ConversationKind, DeviceId, DeviceKey, Payload, Phone, Seq, Wall};
 
 use super::{Start, client_id, conversation, device, user};
-use crate::{Engine, MemoryStore, Request};
+use crate::{Engine, ImportedConversation, ImportedUser, MemoryStore, Request};
 
 const USERS: Range<u8> = 1..7;
 const DEVICES: Range<u32> = 1..4;
 const CONVERSATIONS: Range<u8> = 1..6;
+const PHONES: Range<u64> = 100..110;
 
 /// Runs `batches` random batches, every one of them on the engine and on a [`MemoryStore`], and demands the same replies; the engine is
 /// reopened now and then. Even seeds ask only what the owner of a conversation would ask, and the invariants are checked; odd ones ask
@@ -151,6 +152,11 @@ impl Source {
                 ts,
             },
             64..68 => Request::AddMember { conversation, user: self.user(), by: device.user, ts },
+            68 if self.random.below(3) == 0 => self.import(ts),
+            69 if self.random.below(6) == 0 => {
+                let first = self.phone();
+                Request::Clean { phones: first..=Phone(first.0 + self.random.below(8)) }
+            }
             68..71 => Request::RemoveMember { conversation, user: self.user(), by: device.user, ts },
             71..74 if !self.lawful => Request::Settle {
                 conversation,
@@ -173,6 +179,23 @@ impl Source {
             },
             _ => Request::ForgetClientIds { before: Wall(self.now.saturating_sub(self.random.below(150))) },
         }
+    }
+
+    fn import(&mut self, ts: Wall) -> Request {
+        let users =
+            (0..self.random.below(4)).map(|_| ImportedUser { device: self.device(), phone: self.phone() });
+        let users = users.collect();
+        let conversations = (0..self.random.below(3)).filter_map(|_| {
+            let members = self.members();
+            let conversation = self.conversation();
+            let kind = ConversationKind::Direct;
+            (!members.is_empty()).then_some(ImportedConversation { conversation, kind, members })
+        });
+        Request::Import { users, conversations: conversations.collect(), ts }
+    }
+
+    fn phone(&mut self) -> Phone {
+        Phone(PHONES.start + self.random.below(PHONES.end - PHONES.start))
     }
 
     /// What the owner of a conversation would do at the beginning of a batch: never unmark who is behind, never trim what somebody lacks.

@@ -125,6 +125,10 @@ impl MemoryStore {
         if self.client_ids.len() != self.client_ids_by_age.len() {
             return Err("the client ids and their order by age do not agree".to_owned());
         }
+        let numbered = self.users.iter().filter(|(user, (phone, _))| self.phones.get(phone) == Some(user));
+        if numbered.count() != self.phones.len() || self.users.len() != self.phones.len() {
+            return Err("the users and their phone numbers do not agree".to_owned());
+        }
         Ok(())
     }
 
