@@ -50,9 +50,12 @@ impl Sessions {
         }
     }
 
-    /// Learns of a device at start.
+    /// Learns of a device that did not connect: at start, or when it was imported. Marks of an imported one may have been counted
+    /// already.
     pub fn know(&mut self, device: DeviceKey, pending: u32) {
-        self.devices.insert(self.hash_key.device(device), pending);
+        let fingerprint = self.hash_key.device(device);
+        let marks = i64::from(pending) + i64::from(self.take_early(fingerprint));
+        self.devices.insert(fingerprint, marks.max(0) as u32);
     }
 
     pub fn live(&self) -> usize {

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use domain::{Answer, Input, Origin, Refusal};
-use model::ShardId;
+use model::{HashKey, ShardId};
 use tokio::sync::oneshot;
 
 use crate::gauges::{ShardGauges, StoreGauges};
+use crate::import::StoreDoor;
 use crate::inbox::{Command, Inbox};
 
 /// Requests from outside the sockets, and the numbers of all threads. Cheap to clone.
@@ -22,6 +23,8 @@ pub(crate) struct Inner {
     pub shards: Vec<Arc<ShardGauges>>,
     pub fabric: Vec<Arc<fabric::Gauges>>,
     pub store: Arc<StoreGauges>,
+    pub store_door: StoreDoor,
+    pub hash_key: HashKey,
     pub tickets: AtomicU64,
 }
 

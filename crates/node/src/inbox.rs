@@ -4,7 +4,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use domain::{Answer, Input, Refusal};
-use model::{Mono, Span};
+use model::{DeviceKey, Mono, Span};
 use reactor::Waker;
 use tokio::sync::oneshot;
 
@@ -15,6 +15,8 @@ const INBOX_MAX: usize = 4_096;
 pub enum Command {
     /// A request; it is answered with this ticket.
     Request { ticket: u64, input: Box<Input>, answer: oneshot::Sender<Result<Answer, Refusal>> },
+    /// Devices of this shard's users were imported; nothing is pending for them.
+    Know { devices: Vec<DeviceKey> },
     /// Whether the shard turns; it publishes its numbers before it answers.
     Probe { answer: oneshot::Sender<()> },
     /// Close every connection, spread over this time, and say when all are gone.

@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use crate::clock::Clock;
 use crate::gauges::{ShardGauges, StoreGauges};
 use crate::handle::{Handle, Inner};
+use crate::import::{StoreDoor, store_door};
 use crate::inbox::{Command, Inbox, inbox};
 use crate::parcel::Parcel;
 use crate::store_thread::StoreThread;
@@ -117,7 +118,7 @@ impl Node {
         let fabric = ports.iter().map(Port::gauges).collect();
         let store_port = ports.pop().expect("there is a port for the store");
 
-        let (store, store_stop, store_gauges) = start_store(&config, engine, store_port, clock)?;
+        let (store, store_stop, store_gauges, store_door) = start_store(&config, engine, store_port, clock)?;
         let _ = store_thread.set(store.thread().clone());
 
         let http = Arc::new(config.http);
@@ -144,8 +145,15 @@ impl Node {
         }
         drop(ready);
         let own_tables = await_ready(&readiness, count)?;
-        let inner =
-            Inner { inboxes, shards: gauges, fabric, store: store_gauges, tickets: AtomicU64::new(1) };
+        let inner = Inner {
+            inboxes,
+            shards: gauges,
+            fabric,
+            store: store_gauges,
+            store_door,
+            hash_key: config.settings.hash_key,
+            tickets: AtomicU64::new(1),
+        };
         let summary = Summary { listen, devices, own_tables };
         Ok(Node { handle: Handle { inner: Arc::new(inner) }, summary, shards: threads, store, store_stop })
     }
@@ -192,7 +200,7 @@ impl Node {
 }
 
 /// An inbox that is full is tried again for a second; false when the shard has ended.
-async fn send_surely(inbox: &Inbox, command: Command) -> bool {
+pub(crate) async fn send_surely(inbox: &Inbox, command: Command) -> bool {
     let mut command = command;
     for _ in 0..100 {
         match inbox.send(command) {
@@ -232,7 +240,7 @@ fn fabric_wakers(
     all
 }
 
-type Started = (JoinHandle<()>, Arc<AtomicBool>, Arc<StoreGauges>);
+type Started = (JoinHandle<()>, Arc<AtomicBool>, Arc<StoreGauges>, StoreDoor);
 
 fn start_store(
     config: &Config,
@@ -241,9 +249,11 @@ fn start_store(
     clock: Clock,
 ) -> Result<Started, StartError> {
     let (stop, gauges) = (Arc::new(AtomicBool::new(false)), Arc::new(StoreGauges::default()));
+    let (knock, outside) = store_door();
     let thread = StoreThread {
         engine,
         port,
+        outside,
         gauges: Arc::clone(&gauges),
         stop: Arc::clone(&stop),
         clock,
@@ -252,7 +262,9 @@ fn start_store(
     };
     let spawned =
         std::thread::Builder::new().name("store".into()).spawn(move || or_exit("store", || thread.run()));
-    Ok((spawned.map_err(|error| StartError::System("the store thread", error))?, stop, gauges))
+    let spawned = spawned.map_err(|error| StartError::System("the store thread", error))?;
+    let door = StoreDoor::new(knock, spawned.thread().clone());
+    Ok((spawned, stop, gauges, door))
 }
 
 /// What a shard thread is made of.

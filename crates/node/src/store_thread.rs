@@ -1,5 +1,5 @@
 //! The group commit: one thread drains what all shards ask into one transaction, commits, answers all. While one commit is in
-//! the disk, the next batch gathers.
+//! the disk, the next batch gathers. What comes from outside the shards is let in one request a batch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +12,7 @@ use store::{Engine, Fatal, Reply, Request};
 
 use crate::clock::Clock;
 use crate::gauges::StoreGauges;
+use crate::import::{Knock, Knocks};
 use crate::parcel::Parcel;
 
 /// Blocks taken between two looks at how large the batch has become.
@@ -29,6 +30,8 @@ pub const EXIT_STORE_FAILED: i32 = 74;
 pub struct StoreThread {
     pub engine: Box<dyn Engine>,
     pub port: Port<Parcel>,
+    /// Requests of nobody's partition.
+    pub outside: Knocks,
     pub gauges: Arc<StoreGauges>,
     pub stop: Arc<AtomicBool>,
     pub clock: Clock,
@@ -57,6 +60,10 @@ impl StoreThread {
         loop {
             let stopping = self.stop.load(Ordering::Acquire);
             self.gather(&mut requests, &mut addresses, &mut outbox);
+            let from_outside = self.outside.try_recv().ok().map(|Knock { request, answer }| {
+                requests.push(request);
+                answer
+            });
             if Instant::now() >= forget_at {
                 forget_at = Instant::now() + FORGET_EVERY;
                 let before = Wall(self.clock.now().wall.0.saturating_sub(self.idempotency.0));
@@ -80,10 +87,18 @@ impl StoreThread {
             self.commit(&requests, &mut replies);
             rest_at = requests.iter().any(Request::writes).then(|| Instant::now() + REST_AFTER).or(rest_at);
             requests.clear();
-            // A reply beyond the addresses belongs to the housekeeping.
-            for (Address { shard, partition, ticket }, reply) in addresses.drain(..).zip(replies.drain(..)) {
+            let mut replies = replies.drain(..);
+            // The addresses come first: one more would take a reply with it before it finds that it has no address.
+            for Address { shard, partition, ticket } in addresses.drain(..) {
+                let reply = replies.next().expect("every request has a reply");
                 outbox.push(shard, Parcel::Stored { partition, ticket, reply });
             }
+            if let Some(answer) = from_outside {
+                // Who asked may have gone.
+                let _ = answer.send(replies.next().expect("every request has a reply"));
+            }
+            // What is left belongs to the housekeeping.
+            drop(replies);
             outbox.flush(&mut self.port);
         }
     }

@@ -135,6 +135,9 @@ impl Turn {
                     self.waiting.insert(ticket, answer);
                     self.shard.handle(now, Event::Outside(*input));
                 }
+                Command::Know { devices } => {
+                    devices.into_iter().for_each(|device| self.shard.know(device, 0));
+                }
                 Command::Probe { answer } => {
                     // Gathering the numbers looks at every partition, so it is done when somebody wants them.
                     self.gauges.publish(self.shard.counters(), self.turns);

@@ -55,6 +55,8 @@ const ROOMS: &[Room] = &[
     // The rules speak the vocabulary of `store` and of nothing else outside.
     blind("domain", 3, &["protocol", "websocket", "auth"]),
     confined("fabric", 3, &[]),
+    // Whoever drives a load derives the same accounts from it, and must not learn more than that.
+    confined("seeding", 3, &["model", "store"]),
     room("shard", 4),
     blind("reactor", 5, &["protocol", "domain", "store", "auth", "shard"]),
     blind("store-sqlite", 5, &["domain", "protocol", "websocket", "auth", "shard"]),
