@@ -274,7 +274,11 @@ impl fmt::Display for Said<'_, Reply> {
             Reply::Done => write!(f, "Reply::Done"),
             Reply::Forgotten(count) => write!(f, "Reply::Forgotten {count}"),
             Reply::Imported(imported) => {
-                write!(f, "Reply::Imported {} users, {} conversations", imported.users, imported.conversations)
+                write!(
+                    f,
+                    "Reply::Imported {} users, {} conversations",
+                    imported.users, imported.conversations
+                )
             }
             Reply::Cleaned(cleaned) => write!(f, "Reply::Cleaned {} rows", cleaned.rows()),
             Reply::Conflict => write!(f, "Reply::Conflict"),

@@ -20,6 +20,7 @@ Examples:
   throng token --user alice --device 1      a token for one device of alice, valid for an hour
   throng sample --csv sample.csv            write down what the machine does while a load runs
   throng report run.csv sample.csv          make a page of both
+  throng seed --users 1000                  users and conversations for a load test
 
 Exit codes:
   0  done
@@ -59,6 +60,9 @@ pub enum Command {
     /// Make one page of what a load run and a sampler have written.
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Report),
+    /// Make users and conversations for a load test, or remove them.
+    #[command(after_help = SEED_EXAMPLES)]
+    Seed(Seed),
 }
 
 const SERVE_EXAMPLES: &str = "\
@@ -213,6 +217,54 @@ pub enum ConfigCommand {
     },
     /// Print what every option does, in Markdown.
     Docs,
+}
+
+const SEED_EXAMPLES: &str = "\
+The same numbers make the same accounts everywhere, and what is there already is left alone, so a repetition changes
+nothing. User n is half of direct conversation n/2 and has the phone number +999000000000 + n, a range that no person
+has. It works beside a running server, which goes on serving; --clean needs it stopped. --clean removes the users of
+that range with all that is only theirs, and leaves whoever shares a conversation with somebody else.
+
+Examples:
+  throng seed --users 5000 --conversations 2500 --tokens tokens.txt
+  throng seed --users 1000 --groups 20 --group-size 50 --seed 7 --data /var/lib/throng
+  throng seed --clean
+
+Exit codes:
+  0  done
+  1  it could not be done; the line on standard error says why
+  2  the numbers do not fit together, there is no key for the tokens, or the command line is wrong";
+
+/// `throng seed`
+#[derive(Debug, Args)]
+pub struct Seed {
+    /// How many users, each with one device.
+    #[arg(long, value_name = "N", default_value_t = 5_000)]
+    pub users: u64,
+    /// How many direct conversations [default: half as many as users].
+    #[arg(long, value_name = "N")]
+    pub conversations: Option<u64>,
+    /// How many groups.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub groups: u64,
+    /// Members of each group.
+    #[arg(long, value_name = "M", default_value_t = 10)]
+    pub group_size: u64,
+    /// What all ids follow from.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Save a token for every device, one a line: user, device, token. Replaces the file.
+    #[arg(long, value_name = "FILE")]
+    pub tokens: Option<PathBuf>,
+    /// How long tokens are valid [default: 7d, or as long as the configuration allows].
+    #[arg(long, value_name = "TIME")]
+    pub ttl: Option<String>,
+    /// Remove what was seeded, instead.
+    #[arg(long, conflicts_with_all = ["users", "conversations", "groups", "group_size", "seed", "tokens", "ttl"])]
+    pub clean: bool,
+    /// Where configuration and data are.
+    #[command(flatten)]
+    pub place: Place,
 }
 
 const CHECK_EXAMPLES: &str = "\

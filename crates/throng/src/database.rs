@@ -36,8 +36,8 @@ pub fn check(path: &Path) -> Result<CheckReport, OpenError> {
 /// What a check that found nothing says.
 pub fn sound(report: &CheckReport) -> String {
     format!(
-        "the database is sound: {} conversations, {} entries kept, {} devices, {} client ids\n",
-        report.conversations, report.entries, report.devices, report.client_ids
+        "the database is sound: {} conversations, {} entries kept, {} devices, {} client ids, {} users with a phone number\n",
+        report.conversations, report.entries, report.devices, report.client_ids, report.users
     )
 }
 

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod check;
+mod control;
 mod database;
 mod descriptors;
 mod failure;
@@ -13,6 +14,7 @@ mod logging;
 mod progress;
 mod report;
 mod sample;
+mod seed;
 mod serve;
 mod token;
 
@@ -24,8 +26,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind as UsageKind;
 use configuration::{Loaded, Sources};
+use seeding::Numbers;
 
-use arguments::{Arguments, Command, ConfigCommand, Db, Generate, Keys, Place, Report, Sample, Serve, Token};
+use arguments::{
+    Arguments, Command, ConfigCommand, Db, Generate, Keys, Place, Report, Sample, Seed, Serve, Token,
+};
 use failure::{Failure, say};
 use serve::ServeError;
 
@@ -47,6 +52,7 @@ fn main() -> ExitCode {
         Command::Db(db) => database(&db),
         Command::Sample(sample) => sample_machine(&sample),
         Command::Report(report) => write_report(&report),
+        Command::Seed(seed) => seed_accounts(&seed),
     };
     done.unwrap_or_else(|failure| failure.report())
 }
@@ -187,6 +193,30 @@ fn sample_machine(arguments: &Sample) -> Done {
 fn write_report(arguments: &Report) -> Done {
     let told = report::write(arguments).map_err(|error| Failure::of(&error))?;
     print(&told)
+}
+
+fn seed_accounts(arguments: &Seed) -> Done {
+    let config = loaded(&arguments.place, Vec::new())?.config;
+    let done = match arguments.clean {
+        true => seed::clean(&config),
+        false => {
+            let numbers = Numbers {
+                users: arguments.users,
+                conversations: arguments.conversations.unwrap_or(arguments.users / 2),
+                groups: arguments.groups,
+                group_size: arguments.group_size,
+                seed: arguments.seed,
+            };
+            let wanted =
+                seed::Wanted { numbers, tokens: arguments.tokens.as_deref(), ttl: arguments.ttl.as_deref() };
+            seed::seed(&config, &wanted)
+        }
+    };
+    match done {
+        Ok(told) => print(&told),
+        Err(error) if error.is_misuse() => Err(Failure::misconfigured(&error)),
+        Err(error) => Err(Failure::of(&error)),
+    }
 }
 
 /// Reads the configuration, saying what looks odd.

@@ -32,11 +32,17 @@ impl Progress {
 
     /// Says how far it is, if it is time to.
     pub fn show(&mut self, what: impl Display) {
+        self.show_with(|| what);
+    }
+
+    /// The same, for whoever asks so often that the words are only made when they are said.
+    pub fn show_with<T: Display>(&mut self, what: impl FnOnce() -> T) {
         let every = if self.terminal { DRAWN_EVERY } else { WRITTEN_EVERY };
         if self.shown.is_some_and(|shown| shown.elapsed() < every) {
             return;
         }
         self.shown = Some(Instant::now());
+        let what = what();
         if self.terminal {
             self.drawn = true;
             let _ = write!(std::io::stderr(), "\r{what}\x1b[K");
@@ -55,13 +61,22 @@ impl Drop for Progress {
     }
 }
 
-/// A bar, and how much of how much.
+/// A bar, and how much of how many bytes.
 pub fn bar(done: u64, all: u64) -> String {
+    format!("{} of {}", share(done, all), bytes(all))
+}
+
+/// A bar, and how much of how many things.
+pub fn counted(done: u64, all: u64) -> String {
+    format!("{} of {all}", share(done, all))
+}
+
+fn share(done: u64, all: u64) -> String {
     let share =
         |of: u64| (u128::from(done) * u128::from(of)).checked_div(u128::from(all)).unwrap_or(0) as usize;
     let full = share(BAR).min(BAR as usize);
     let (full_signs, empty) = ("#".repeat(full), ".".repeat(BAR as usize - full));
-    format!("[{full_signs}{empty}] {:3} % of {}", share(100).min(100), bytes(all))
+    format!("[{full_signs}{empty}] {:3} %", share(100).min(100))
 }
 
 /// A number of bytes for people, in powers of 1024 (IEC 80000-13).
@@ -85,6 +100,7 @@ mod tests {
         assert_eq!(bar(0, 2_097_152), "[..............................]   0 % of 2.0 MiB");
         assert_eq!(bar(1_048_576, 2_097_152), "[###############...............]  50 % of 2.0 MiB");
         assert_eq!(bar(2_097_152, 2_097_152), "[##############################] 100 % of 2.0 MiB");
+        assert_eq!(counted(1_875, 7_500), "[#######.......................]  25 % of 7500");
         assert_eq!(bar(0, 0), "[..............................]   0 % of 0 B");
         // A database may grow while it is copied.
         assert_eq!(bar(3, 2), "[##############################] 100 % of 2 B");

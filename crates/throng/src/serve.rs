@@ -14,6 +14,7 @@ use node::{Node, StartError};
 use store_sqlite::{OpenError, SqliteStore};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::control::Control;
 use crate::descriptors::Tables;
 use crate::keys::{self, KeysError};
 use configuration::Config;
@@ -134,6 +135,11 @@ async fn serve(
     mut stop: Stop,
 ) -> Result<ExitCode, ServeError> {
     let summary = node.summary();
+    // What asks through it meanwhile finds a server at work.
+    let control = Control::start(&config.data, node.handle());
+    if let Err(error) = &control {
+        tracing::warn!(%error, "there is no control socket: `throng seed` needs this server stopped");
+    }
     tell_started(config, &node);
     if let Some(dev) = &dev {
         print_welcome(summary.listen, dev);
@@ -154,6 +160,7 @@ async fn serve(
     let quiet = tokio::spawn(give_memory_back(node.handle()));
     stop.asked().await;
     quiet.abort();
+    drop(control);
     tracing::info!(seconds = config.drain.0 / 1_000, "stopping: clients are told to come back");
     // Shards accept nobody any more from here on, so HTTP only ends what is under way.
     let _ = stop_http.send(());

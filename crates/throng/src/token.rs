@@ -93,7 +93,8 @@ fn new_session() -> Result<String, KeysError> {
     Ok(UserId(bytes).to_string())
 }
 
-fn wall_clock() -> Wall {
+/// Now.
+pub fn wall_clock() -> Wall {
     let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     Wall(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
 }

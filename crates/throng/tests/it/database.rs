@@ -50,7 +50,7 @@ fn a_sound_database_is_summed_up() {
     let mut alice = Client::open(server.address, &token("alice", 1), Encoding::Json).expect("let in");
     send(&mut alice, conversation, 0..10);
     // The entry that tells of the conversation, and ten messages that bob has not got.
-    let sum = "the database is sound: 1 conversations, 11 entries kept, 1 devices, 10 client ids\n";
+    let sum = "the database is sound: 1 conversations, 11 entries kept, 1 devices, 10 client ids, 0 users with a phone number\n";
     assert_eq!(place.prints(&CHECK), sum, "beside the server");
     server.stop();
     assert_eq!(place.prints(&CHECK), sum);

@@ -13,6 +13,7 @@ mod refusing;
 mod report;
 mod restarting;
 mod sample;
+mod seeding;
 mod serving;
 mod usage;
 

@@ -21,10 +21,11 @@ fn every_command_has_help_on_standard_output() {
         vec!["db", "backup", "--help"],
         vec!["sample", "--help"],
         vec!["report", "--help"],
+        vec!["seed", "--help"],
     ] {
         assert!(place.prints(&arguments).contains("Usage: throng"), "{arguments:?}");
     }
-    for command in ["serve", "token", "sample", "report"] {
+    for command in ["serve", "token", "sample", "report", "seed"] {
         let help = place.prints(&[command, "--help"]);
         assert!(help.contains("Examples:") && help.contains("Exit codes:"), "{help}");
     }

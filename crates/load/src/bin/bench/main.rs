@@ -13,6 +13,7 @@ mod machine;
 mod neighbours;
 mod numbers;
 mod peers;
+mod seed;
 mod storm;
 
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ const BENCHMARKS: &[(&str, &str)] = &[
     ),
     ("growth", "CPU of a message beside 1,000,000 idle connections, against beside 1,000 in the same run"),
     ("neighbours", "p99 of good clients while others misbehave, beside that of a quiet time in the same run"),
+    ("seed", "seconds to seed 5,000 users and 2,500 conversations; `--users N --conversations M` for others"),
 ];
 
 fn list() -> String {
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Some("storm") => storm::run(&arguments[1..]),
         Some("growth") => growth::run(&arguments[1..]),
         Some("neighbours") => neighbours::run(&arguments[1..]),
+        Some("seed") => seed::run(&arguments[1..]),
         Some("--list") => {
             print!("{}", list());
             return ExitCode::SUCCESS;
