@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 use model::{ClientId, ConversationId};
-use protocol::{Command, Encoding, RequestId};
+use protocol::{Command, Encoding};
 use rusqlite::{Connection, OpenFlags};
 use seeding::{Numbers, Plan, Seed};
 
@@ -87,7 +87,7 @@ fn talk(address: SocketAddr, tokens: &[&str], conversation: ConversationId) {
         Command::Send { conversation, client_id: ClientId([7; 16]), payload: payload_sent.to_vec().into() };
     let asked = clients[0].ask(send).expect("open");
     let sent = clients[0].await_heard(|heard| match heard {
-        Heard::Sent(id, sent) => (id == RequestId::new(asked).get()).then_some(sent.seq),
+        Heard::Sent(id, sent) => (id == asked).then_some(sent.seq),
         Heard::Refused(id, code) => panic!("{id:?} was refused: {code:?}"),
         _ => None,
     });
