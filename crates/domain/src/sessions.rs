@@ -391,3 +391,32 @@ fn fetch(flights: &mut Flights, connection: ConnectionId, device: DeviceKey, ind
         out.push(Effect::Ask { ticket, request });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::{Body, Change, DeviceId};
+
+    use super::*;
+    use crate::users::Users;
+
+    #[test]
+    fn a_mark_that_is_faster_than_an_imported_device_is_counted_once() {
+        let mut sessions = Sessions::new(HashKey([1; 16]));
+        let device = DeviceKey { user: UserId([2; 16]), device: DeviceId(1) };
+        let body = Body::Change(Change::Left { user: UserId([3; 16]) });
+        let delivery = Delivery {
+            conversation: ConversationId([4; 16]),
+            entry: Arc::new(Entry { seq: Seq(2), ts: Wall(1), body }),
+            users: Users::One(device.user),
+            except: None,
+            marked: vec![device],
+        };
+        sessions.deliver(&delivery, &mut Effects::new());
+        sessions.know(device, 0);
+        let pending = |sessions: &Sessions| sessions.devices.pending(sessions.hash_key.device(device));
+        assert_eq!(pending(&sessions), Some(1));
+        sessions.unmarked(&[device]);
+        assert_eq!(pending(&sessions), Some(0));
+        assert!(sessions.early.is_empty());
+    }
+}
