@@ -3,7 +3,6 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::Path;
 
 use model::{ClientId, ConversationId};
 use protocol::{Command, Encoding};
@@ -419,5 +418,5 @@ fn without_a_key_accounts_are_made_and_no_token() {
         "{}",
         outcome.out
     );
-    assert!(Path::new(&place.path("data/throng.db")).exists());
+    assert!(place.path("data/throng.db").exists());
 }
