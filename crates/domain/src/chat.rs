@@ -15,12 +15,15 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use model::limits::WAITING_LINE_MAX;
-use model::{Body, Change, ConversationId, ConversationKind, Entry, HashKey, Mono, Now, Seq, UserId, Wall};
+use model::{
+    Body, Change, ConversationId, ConversationKind, DeviceKey, Entry, HashKey, Mono, Now, Seq, UserId, Wall,
+    partition_of_conversation, partition_of_user,
+};
 use store::{ConversationRecord, Reply, Request};
 
 use crate::effect::{Answer, Effect, Effects, Refusal, Ticket};
 use crate::fault;
-use crate::input::{Act, MembershipEvent, Origin};
+use crate::input::{Act, Input, MembershipEvent, Origin};
 use conversation::{Context, Conversation};
 use member::Sender;
 use settle::SettleQueue;
@@ -133,7 +136,7 @@ impl Chat {
                 self.conversations.insert(id, Residence::Creating { creation, line: VecDeque::new() });
             }
             // It will be read when it is needed, and then names the device.
-            Act::DeviceAdded { .. } => {}
+            Act::DeviceAdded { device, cursor } => out.push(known(&self.hash_key, id, device, cursor)),
             act => {
                 self.load(id, Loading::Wanted, VecDeque::from([act]), out);
             }
@@ -161,7 +164,14 @@ impl Chat {
         let mut waiting = Vec::new();
         // In the same order every time, whatever the table's.
         let mut interrupted: BTreeMap<ConversationId, Vec<UserId>> = BTreeMap::new();
+        let mut again: BTreeMap<ConversationId, Vec<Act>> = BTreeMap::new();
         for (id, residence) in self.conversations.drain() {
+            let line = match &residence {
+                Residence::Loading { line, .. } | Residence::Creating { line, .. } => line,
+                Residence::Resident(conversation) => &conversation.line,
+            };
+            let told = line.iter().filter(|act| act.origin().is_none());
+            again.entry(id).or_default().extend(told.cloned());
             let members = match residence {
                 Residence::Loading { why, line } => {
                     waiting.extend(line.iter().filter_map(Act::origin));
@@ -193,6 +203,13 @@ impl Chat {
         *self = Chat { life, ..Chat::new(self.hash_key, self.residents_max, self.receipts_members_max) };
         for (id, members) in interrupted.into_iter().filter(|(id, _)| Some(*id) != retried) {
             self.load(id, Loading::Interrupted { members }, VecDeque::new(), out);
+        }
+        // What the owners of users tell is never lost.
+        for (conversation, acts) in again {
+            for act in acts {
+                let to = partition_of_conversation(&self.hash_key, conversation);
+                out.push(Effect::Mail { to, input: Input::Chat { conversation, act } });
+            }
         }
         waiting
     }
@@ -260,7 +277,7 @@ impl Chat {
                         Act::Create { .. } => self.handle(now, id, act, out),
                         act => match self.conversations.get_mut(&id) {
                             Some(Residence::Creating { line, .. }) => wait(line, act, out),
-                            _ => refuse(act.origin(), Refusal::NotMember, out),
+                            _ => drop_act(&self.hash_key, id, act, Refusal::NotMember, out),
                         },
                     }
                 }
@@ -284,7 +301,7 @@ impl Chat {
                 };
                 refuse(creation.map(|creation| creation.origin), why, out);
                 for act in line {
-                    refuse(act.origin(), why, out);
+                    drop_act(&self.hash_key, id, act, why, out);
                 }
             }
         }
@@ -370,6 +387,20 @@ fn wait(line: &mut VecDeque<Act>, act: Act, out: &mut Effects) {
         refuse(act.origin(), Refusal::Overloaded("too much is waiting for this conversation"), out);
     } else {
         line.push_back(act);
+    }
+}
+
+/// The owner of a device's user learns that the device is known here: whatever is delivered from now on came after it.
+fn known(hash_key: &HashKey, conversation: ConversationId, device: DeviceKey, cursor: Seq) -> Effect {
+    let input = Input::Acknowledged { device, conversation, cursor };
+    Effect::Mail { to: partition_of_user(hash_key, device.user), input }
+}
+
+/// An act that comes to nothing.
+fn drop_act(hash_key: &HashKey, id: ConversationId, act: Act, why: Refusal, out: &mut Effects) {
+    match act {
+        Act::DeviceAdded { device, cursor } => out.push(known(hash_key, id, device, cursor)),
+        act => refuse(act.origin(), why, out),
     }
 }
 

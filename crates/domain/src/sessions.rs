@@ -177,7 +177,7 @@ impl Sessions {
             return;
         }
         out.push(Effect::Answer { origin, answer: Ok(Answer::Connected) });
-        self.handle_pending(connection, device, conversations, out);
+        self.list_pending(connection, device, conversations, true, out);
     }
 
     /// The store could not make the device known, so there is no session.
@@ -203,8 +203,19 @@ impl Sessions {
         records: Vec<PendingRecord>,
         out: &mut Effects,
     ) {
+        self.list_pending(connection, device, records, false, out);
+    }
+
+    fn list_pending(
+        &mut self,
+        connection: ConnectionId,
+        device: DeviceKey,
+        records: Vec<PendingRecord>,
+        just_known: bool,
+        out: &mut Effects,
+    ) {
         let Some(index) = self.session(device, connection) else { return };
-        self.flights.at(index).handle_pending(&records);
+        self.flights.at(index).handle_pending(&records, just_known);
         fault::point();
         self.pump(connection, device, index, out);
     }

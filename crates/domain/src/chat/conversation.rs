@@ -178,7 +178,11 @@ impl Conversation {
             Act::Create { origin, by, .. } => self.handle_create_again(context, origin, by),
             Act::Add { origin, by, user } => self.add(context, origin, by, user),
             Act::Remove { origin, by, user } => self.remove(context, origin, by, user),
-            Act::DeviceAdded { device, cursor } => self.device_added(device, cursor),
+            Act::DeviceAdded { device, cursor } => {
+                self.device_added(device, cursor);
+                let cursor = self.device(device).map_or(cursor, |device| device.cursor);
+                context.out.push(super::known(context.hash_key, context.id, device, cursor));
+            }
             Act::Passed { device, seq } => self.passed(device, seq),
         }
     }

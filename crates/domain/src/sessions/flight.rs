@@ -62,6 +62,8 @@ struct Sums {
     bytes: usize,
     /// Lanes in which something that was pending at the beginning has not been pushed.
     pending: usize,
+    /// Lanes in which something has not been pushed.
+    behind: usize,
 }
 
 pub struct Flight {
@@ -123,7 +125,10 @@ impl Flight {
         })
     }
 
-    pub fn handle_pending(&mut self, records: &[PendingRecord]) {
+    /// What is pending is known: of a device that was known before all that is, and then what a lane is not made for it has. A device
+    /// that was just made known has a lane in every conversation until their owners know it too: what they deliver before that may
+    /// have been committed before the device began, and is not for it.
+    pub fn handle_pending(&mut self, records: &[PendingRecord], just_known: bool) {
         self.phase = Phase::Live;
         self.catching_up = true;
         for record in records {
@@ -141,7 +146,9 @@ impl Flight {
             });
         }
         self.early.clear();
-        self.lanes.retain(|_, lane| lane.acked < lane.head);
+        if !just_known {
+            self.lanes.retain(|_, lane| lane.acked < lane.head);
+        }
     }
 
     pub fn handle_page(
@@ -297,9 +304,12 @@ impl Lanes {
         self.all.values().for_each(|lane| self.sums.add(lane));
     }
 
-    /// The first lane after that one, around the circle, in which something has not been pushed. Those that are passed over all have
-    /// something to be acknowledged, so a window's worth of them at most.
+    /// The first lane after that one, around the circle, in which something has not been pushed. Those that are passed over have
+    /// something to be acknowledged, so a window's worth of them at most, or are of a device that was just made known.
     fn next_behind(&self, after: ConversationId) -> Option<(ConversationId, Lane)> {
+        if self.sums.behind == 0 {
+            return None;
+        }
         let behind = self.all.range((Excluded(after), Unbounded));
         let around = behind.chain(self.all.range((Unbounded, Included(after))));
         around.into_iter().find(|(_, lane)| lane.pushed < lane.head).map(|(id, lane)| (*id, *lane))
@@ -316,12 +326,14 @@ impl Sums {
         self.messages += (lane.pushed.0 - lane.acked.0) as usize;
         self.bytes += lane.bytes as usize;
         self.pending += usize::from(lane.pushed < lane.pending_until);
+        self.behind += usize::from(lane.pushed < lane.head);
     }
 
     fn take(&mut self, lane: &Lane) {
         self.messages -= (lane.pushed.0 - lane.acked.0) as usize;
         self.bytes -= lane.bytes as usize;
         self.pending -= usize::from(lane.pushed < lane.pending_until);
+        self.behind -= usize::from(lane.pushed < lane.head);
     }
 }
 
@@ -436,7 +448,7 @@ mod tests {
         let flight = flights.at(index);
         let record =
             |number| PendingRecord { conversation: conversation(number), cursor: Seq(1), head: Seq(3) };
-        flight.handle_pending(&(0..LANES).map(record).collect::<Vec<_>>());
+        flight.handle_pending(&(0..LANES).map(record).collect::<Vec<_>>(), false);
         let (mut pushed, mut fetched) = (0, Vec::new());
         while !flight.is_over() {
             let page = flight.next_page().expect("there is room, since everything is acknowledged at once");
@@ -497,7 +509,7 @@ mod tests {
                             head: *head,
                         };
                         let records: Vec<PendingRecord> = heads.iter().enumerate().map(record).collect();
-                        flight.handle_pending(&records);
+                        flight.handle_pending(&records, false);
                     }
                     7 => {
                         if let Some(page) = flight.next_page() {
