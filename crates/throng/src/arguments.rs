@@ -1,9 +1,13 @@
 //! The command line: what can be asked, and the help that says so.
 
+mod load;
+
 use std::path::PathBuf;
 
 use auth::Algorithm;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use load::{Load, Scenario, Spoken};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -18,6 +22,8 @@ Examples:
   throng keys generate                      make the key that signs tokens
   throng serve --config throng.toml         serve
   throng token --user alice --device 1      a token for one device of alice, valid for an hour
+  throng load chat --url ws://HOST:PORT --tokens FILE --rate 500
+                                            how long messages take when 500 a second are sent
   throng sample --csv sample.csv            write down what the machine does while a load runs
   throng report run.csv sample.csv          make a page of both
   throng seed --users 1000                  users and conversations for a load test
@@ -54,6 +60,9 @@ pub enum Command {
     /// Check or back up the database.
     #[command(subcommand)]
     Db(Db),
+    /// Drive a server with many clients, check what it promises, and find how much it can do.
+    #[command(after_help = load::EXAMPLES)]
+    Load(Box<Load>),
     /// Write down what the server's machine does, one row an interval.
     #[command(after_help = crate::sample::help())]
     Sample(Sample),

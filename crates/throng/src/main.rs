@@ -1,7 +1,7 @@
 //! The binary: command line, composition.
 //!
 //! Each command is a few lines here that call the room which knows; what they print goes to standard output, what
-//! goes wrong is one line on standard error. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
+//! goes wrong is one line on standard error. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration; `load` has more.
 
 mod arguments;
 mod check;
@@ -10,6 +10,7 @@ mod database;
 mod descriptors;
 mod failure;
 mod keys;
+mod load;
 mod logging;
 mod progress;
 mod report;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         }
         Command::Config(ConfigCommand::Docs) => print(&configuration::documentation()),
         Command::Db(db) => database(&db),
+        Command::Load(arguments) => load::run(&arguments, print),
         Command::Sample(sample) => sample_machine(&sample),
         Command::Report(report) => write_report(&report),
         Command::Seed(seed) => seed_accounts(&seed),

@@ -1,0 +1,110 @@
+//! Between the threads that run the clients and the one that conducts them: orders one way, books the other.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::pair::Violation;
+use super::tally::Tally;
+
+/// Violations of which the evidence is kept; more are only counted.
+pub const EVIDENCE_MAX: usize = 100;
+
+/// What the conductor wants.
+#[derive(Debug)]
+pub struct Orders {
+    /// When the schedule begins, in microseconds since the run did; `u64::MAX` while nobody knows.
+    start_micros: AtomicU64,
+    stopped: AtomicBool,
+    ended: AtomicBool,
+    /// Whether those who were answered have had the time to be delivered.
+    had_time: AtomicBool,
+}
+
+impl Orders {
+    /// Everybody waits.
+    pub fn new() -> Orders {
+        Orders {
+            start_micros: AtomicU64::new(u64::MAX),
+            stopped: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            had_time: AtomicBool::new(false),
+        }
+    }
+
+    /// The schedule begins then.
+    pub fn start(&self, at: Duration) {
+        self.start_micros.store(at.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// When the schedule begins, if it does.
+    pub fn started(&self) -> Option<Duration> {
+        let micros = self.start_micros.load(Ordering::Relaxed);
+        (micros != u64::MAX).then(|| Duration::from_micros(micros))
+    }
+
+    /// Nothing new is begun from now on.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing new is to be begun.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// All threads end.
+    pub fn end(&self, had_time: bool) {
+        self.had_time.store(had_time, Ordering::Relaxed);
+        self.ended.store(true, Ordering::Release);
+    }
+
+    /// Whether the threads are to end.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// See [`Orders::end`].
+    pub fn had_time(&self) -> bool {
+        self.had_time.load(Ordering::Relaxed)
+    }
+}
+
+/// What a thread has noted since it was last asked.
+#[derive(Debug, Default)]
+pub struct Books {
+    /// What came of things.
+    pub tally: Tally,
+    /// The evidence of violations.
+    pub violations: Vec<Violation>,
+}
+
+/// One thread's side.
+#[derive(Debug, Default)]
+pub struct Desk {
+    books: Mutex<Books>,
+    /// Clients whose session stands.
+    pub open: AtomicUsize,
+    /// Clients that are connecting.
+    pub connecting: AtomicUsize,
+    /// Clients that have given up for good.
+    pub given_up: AtomicUsize,
+    /// Messages on their way, once nothing new is begun.
+    pub on_the_way: AtomicUsize,
+    /// CPU time the thread has used, in microseconds.
+    pub cpu_micros: AtomicU64,
+    /// The thread is done, well or not.
+    pub done: AtomicBool,
+}
+
+impl Desk {
+    /// The books, to write into.
+    pub fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The books so far; the thread begins new ones.
+    pub fn take(&self) -> Books {
+        std::mem::take(&mut *self.books())
+    }
+}
