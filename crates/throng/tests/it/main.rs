@@ -6,6 +6,8 @@ mod ending;
 mod faults_disk;
 mod faults_machine;
 mod keys;
+mod load;
+mod lying;
 mod neighbours;
 mod network;
 mod operating;

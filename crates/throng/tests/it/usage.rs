@@ -19,13 +19,14 @@ fn every_command_has_help_on_standard_output() {
         vec!["db", "--help"],
         vec!["db", "check", "--help"],
         vec!["db", "backup", "--help"],
+        vec!["load", "--help"],
         vec!["sample", "--help"],
         vec!["report", "--help"],
         vec!["seed", "--help"],
     ] {
         assert!(place.prints(&arguments).contains("Usage: throng"), "{arguments:?}");
     }
-    for command in ["serve", "token", "sample", "report", "seed"] {
+    for command in ["serve", "token", "load", "sample", "report", "seed"] {
         let help = place.prints(&[command, "--help"]);
         assert!(help.contains("Examples:") && help.contains("Exit codes:"), "{help}");
     }
