@@ -165,8 +165,8 @@ struct Conductor {
     second: Tally,
     second_began: Duration,
     cpu_at_second: Duration,
-    /// Within the part of the step that is judged.
-    judged: Tally,
+    /// Within each part of the run: before the schedule, its segments, after it.
+    parts: Vec<Tally>,
     judged_began: Duration,
     cpu_at_judged: Duration,
     /// CPU of each thread since then, in microseconds.
@@ -205,6 +205,8 @@ impl Conductor {
             .first()
             .map_or((1, Phase::Ramp, 0.0), |first| (first.step, first.phase, first.target));
         let common = Arc::new(Common { plan, schedule, orders: Orders::new(), recipe, began, began_ms });
+        // Before the schedule, its segments, and after it.
+        let parts = vec![Tally::default(); common.schedule.segments().len() + 2];
         let mut threads = Vec::new();
         for index in 0..tables.threads {
             let share = Share::of(&common.plan, index, tables.threads);
@@ -222,7 +224,7 @@ impl Conductor {
             second: Tally::default(),
             second_began: Duration::ZERO,
             cpu_at_second: own_cpu(),
-            judged: Tally::default(),
+            parts,
             judged_began: Duration::ZERO,
             cpu_at_judged: own_cpu(),
             total: Tally::default(),
@@ -255,9 +257,9 @@ impl Conductor {
         let start = self.elapsed();
         self.common.orders.start(start);
         let segments = self.common.schedule.segments().to_vec();
-        for segment in &segments {
+        for (index, segment) in segments.iter().enumerate() {
             if ended.is_none() {
-                ended = self.pass(segment, start, &stop)?;
+                ended = self.pass(index, segment, start, &stop)?;
             }
         }
         self.drain(ended == Some(Ended::Interrupted), &stop)?;
@@ -294,17 +296,17 @@ impl Conductor {
     /// Waits for the end of a part of the schedule.
     fn pass(
         &mut self,
+        index: usize,
         segment: &Segment,
         start: Duration,
         stop: &impl Fn() -> bool,
     ) -> Result<Option<Ended>, RunError> {
         self.collect();
         self.place = (segment.step, segment.phase, segment.target);
-        match (segment.phase, self.common.plan.kind.sends()) {
-            // Connections come within the ramp, and are judged with the hold that follows.
-            (Phase::Hold, false) => {}
-            (Phase::Hold, true) => self.begin_to_judge(true),
-            (Phase::Ramp | Phase::Drain, _) => self.begin_to_judge(segment.step == 1),
+        if segment.phase == Phase::Ramp || self.common.plan.kind.sends() {
+            self.judged_began = self.elapsed();
+            self.cpu_at_judged = own_cpu();
+            self.thread_cpu.fill(0);
         }
         while self.elapsed() < start + segment.end() {
             if stop() {
@@ -317,7 +319,7 @@ impl Conductor {
         }
         if segment.phase == Phase::Hold {
             self.collect();
-            let held = self.end_step()?;
+            let held = self.end_step(index)?;
             if !held && self.common.plan.abort_on_fail {
                 return Ok(Some(Ended::Aborted));
             }
@@ -325,15 +327,24 @@ impl Conductor {
         Ok(None)
     }
 
-    /// Forgets what was before, but perhaps the connections.
-    fn begin_to_judge(&mut self, with_connections: bool) {
-        let Tally { connect, attempts, .. } = std::mem::take(&mut self.judged);
-        if with_connections {
-            self.judged = Tally { connect, attempts, ..Tally::default() };
+    /// What a step is judged by, given the index of its hold: the hold, and of what came before it the connections, which are made before
+    /// there are messages.
+    fn judged(&self, hold: usize) -> Tally {
+        let sends = self.common.plan.kind.sends();
+        let mut judged = Tally::default();
+        let before = if hold == 1 { 0 } else { hold };
+        for part in &self.parts[before..=hold] {
+            match sends {
+                true => {
+                    judged.connect.merge(&part.connect);
+                    judged.attempts.merge(&part.attempts);
+                }
+                false => judged.merge(part),
+            }
         }
-        self.judged_began = self.elapsed();
-        self.cpu_at_judged = own_cpu();
-        self.thread_cpu.fill(0);
+        let mut hold = self.parts[hold + 1].clone();
+        hold.merge(&judged);
+        hold
     }
 
     /// Notes how far a storm is. The storm after a death is over when all are back.
@@ -357,9 +368,8 @@ impl Conductor {
     fn collect(&mut self) {
         let mut taken = Tally::default();
         for (index, thread) in self.threads.iter_mut().enumerate() {
-            let books = thread.desk.take();
-            taken.merge(&books.tally);
-            for violation in books.violations {
+            let mut books = thread.desk.take();
+            for violation in std::mem::take(&mut books.violations) {
                 if self.evidence.is_empty() {
                     self.view.say(&format!("VIOLATION, {violation}"));
                 }
@@ -367,12 +377,15 @@ impl Conductor {
                     self.evidence.push(violation);
                 }
             }
+            for (part, tally) in books.parts() {
+                taken.merge(&tally);
+                self.parts[part].merge(&tally);
+            }
             let cpu = thread.desk.cpu_micros.load(Ordering::Relaxed);
             self.thread_cpu[index] += cpu.saturating_sub(thread.cpu_before);
             thread.cpu_before = cpu;
         }
         self.second.merge(&taken);
-        self.judged.merge(&taken);
         self.total.merge(&taken);
     }
 
@@ -450,13 +463,13 @@ impl Conductor {
     }
 
     /// Judges the step that was held; says whether all thresholds held.
-    fn end_step(&mut self) -> Result<bool, RunError> {
+    fn end_step(&mut self, hold: usize) -> Result<bool, RunError> {
         let now = self.elapsed();
         let length = now - self.judged_began;
         let seconds = length.as_secs_f64().max(1e-3);
         let cpu_pct = (own_cpu() - self.cpu_at_judged).as_secs_f64() / seconds * 100.0;
         let busiest = self.thread_cpu.iter().max().copied().unwrap_or(0);
-        let tally = self.judged.clone();
+        let tally = self.judged(hold);
         let verdicts = judge::verdicts(&self.common.plan.thresholds, &tally);
         let held: Vec<bool> = verdicts.iter().map(|(_, held)| *held).collect();
         self.write(RowKind::Step, now, &tally, cpu_pct, &held)?;

@@ -70,13 +70,34 @@ impl Orders {
     }
 }
 
-/// What a thread has noted since it was last asked.
+/// What a thread has noted since it was last asked, part by part of the run.
 #[derive(Debug, Default)]
 pub struct Books {
-    /// What came of things.
+    /// The part that is going on by the clock of the thread, which may be ahead of the conductor's: 0 is before the schedule, 1 its first
+    /// segment.
+    part: usize,
+    /// What came of things within it.
     pub tally: Tally,
+    /// Parts that are over.
+    over: Vec<(usize, Tally)>,
     /// The evidence of violations.
     pub violations: Vec<Violation>,
+}
+
+impl Books {
+    /// Another part has begun.
+    pub fn turn_to(&mut self, part: usize) {
+        if part != self.part {
+            let over = std::mem::take(&mut self.tally);
+            self.over.push((self.part, over));
+            self.part = part;
+        }
+    }
+
+    /// All parts of which something was noted.
+    pub fn parts(self) -> impl Iterator<Item = (usize, Tally)> {
+        self.over.into_iter().chain([(self.part, self.tally)])
+    }
 }
 
 /// One thread's side.
@@ -105,6 +126,8 @@ impl Desk {
 
     /// The books so far; the thread begins new ones.
     pub fn take(&self) -> Books {
-        std::mem::take(&mut *self.books())
+        let mut books = self.books();
+        let part = books.part;
+        std::mem::replace(&mut *books, Books { part, ..Books::default() })
     }
 }

@@ -19,11 +19,11 @@ use crate::client::{Client, Ending, SOCKET_PATH, Said, Stage};
 #[derive(Debug)]
 pub enum ProbeError {
     /// There is no server.
-    Unreachable(Address, io::Error),
+    Unreachable(Box<Address>, io::Error),
     /// There is one, but it does not answer.
-    Silent(Address, Duration),
+    Silent(Box<Address>, Duration),
     /// There is one, and it does not let the first user in.
-    Refused(Address, Ending),
+    Refused(Box<Address>, Ending),
 }
 
 impl fmt::Display for ProbeError {
@@ -78,7 +78,7 @@ impl std::error::Error for ProbeError {
 /// When that does not succeed.
 pub fn probe(plan: &Plan, token: &str) -> Result<(), ProbeError> {
     let (address, patience) = (&plan.address, plan.timeout);
-    let unreachable = |cause| ProbeError::Unreachable(address.clone(), cause);
+    let unreachable = |cause| ProbeError::Unreachable(Box::new(address.clone()), cause);
     let mut stream = TcpStream::connect_timeout(&address.server, patience).map_err(unreachable)?;
     stream.set_read_timeout(Some(Duration::from_millis(50))).map_err(unreachable)?;
     let (mut client, mut pool, mut out) = (Client::new(plan.encoding), Pool::default(), Vec::new());
@@ -104,10 +104,10 @@ pub fn probe(plan: &Plan, token: &str) -> Result<(), ProbeError> {
             Err(_) => over = Some(Ending::Broken),
         }
         if let Some(why) = over {
-            return Err(ProbeError::Refused(address.clone(), why));
+            return Err(ProbeError::Refused(Box::new(address.clone()), why));
         }
         if Instant::now() >= end {
-            return Err(ProbeError::Silent(address.clone(), patience));
+            return Err(ProbeError::Silent(Box::new(address.clone()), patience));
         }
     }
     out.clear();

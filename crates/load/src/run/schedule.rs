@@ -161,9 +161,9 @@ impl Schedule {
         (within <= segment.amount()).then(|| segment.begin + segment.since(within))
     }
 
-    /// The part of the run a time belongs to; after its end, the last one.
-    pub fn at(&self, at: Duration) -> Option<&Segment> {
-        self.segments.iter().find(|segment| at < segment.end()).or(self.segments.last())
+    /// How many parts have begun by then; what comes after the last segment is one too.
+    pub fn parts_begun(&self, at: Duration) -> usize {
+        self.segments.partition_point(|segment| segment.begin <= at) + usize::from(at >= self.end())
     }
 }
 
@@ -193,18 +193,19 @@ mod tests {
     #[test]
     fn steps_follow_each_other() {
         let schedule = Schedule::messages(&[250.0, 500.0], seconds(10.0), seconds(60.0));
-        let places = [
-            (0.0, 1, Phase::Ramp, 250.0),
-            (10.0, 1, Phase::Hold, 250.0),
-            (69.9, 1, Phase::Hold, 250.0),
-            (70.0, 2, Phase::Ramp, 500.0),
-            (139.9, 2, Phase::Hold, 500.0),
-            (500.0, 2, Phase::Hold, 500.0),
-        ];
-        for (at, step, phase, target) in places {
-            let segment = schedule.at(seconds(at)).expect("a part");
-            assert_eq!((segment.step, segment.phase, segment.target), (step, phase, target), "at {at} s");
+        let begun = [(0.0, 1), (9.9, 1), (10.0, 2), (69.9, 2), (70.0, 3), (80.0, 4), (140.0, 5), (500.0, 5)];
+        for (at, parts) in begun {
+            assert_eq!(schedule.parts_begun(seconds(at)), parts, "at {at} s");
         }
+        let parts: Vec<(u32, Phase, f64)> =
+            schedule.segments().iter().map(|segment| (segment.step, segment.phase, segment.target)).collect();
+        let expected = [
+            (1, Phase::Ramp, 250.0),
+            (1, Phase::Hold, 250.0),
+            (2, Phase::Ramp, 500.0),
+            (2, Phase::Hold, 500.0),
+        ];
+        assert_eq!(parts, expected);
         // The second ramp goes from 250 to 500.
         assert!((schedule.due_by(seconds(80.0)) - (1_250.0 + 15_000.0 + 3_750.0)).abs() < 1e-6);
     }

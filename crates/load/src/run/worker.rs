@@ -400,6 +400,7 @@ impl Worker {
         };
         let mut violations = Vec::new();
         let pushed = pair.pushed(entry, &recipe, name, &mut violations);
+        let as_promised = violations.is_empty();
         self.accuse(violations);
         let mut books = self.desk.books();
         match pushed {
@@ -407,7 +408,7 @@ impl Worker {
                 books.tally.delivery.record(now.saturating_sub(due));
                 books.tally.delivered += 1;
             }
-            Pushed::Again => books.tally.delivered_again += 1,
+            Pushed::Again => books.tally.delivered_again += u64::from(as_promised),
             Pushed::Other => {}
         }
     }
@@ -587,6 +588,8 @@ impl Scenario for Worker {
     }
 
     fn turn(&mut self, context: &mut Context<'_>) -> Option<Duration> {
+        let since = self.run.orders.started().map(|started| context.now.saturating_sub(started));
+        self.desk.books().turn_to(since.map_or(0, |since| self.run.schedule.parts_begun(since)));
         self.acknowledge(context);
         self.give_up_what_is_late(context);
         let due = self.begin_what_is_due(context);
