@@ -134,7 +134,6 @@ fn plan(arguments: &Load, accounts: usize) -> Result<Plan, Failure> {
         Kind::Chat => arguments.pairs.unwrap_or((accounts / 2).min(PAIRS_MAX)),
         Kind::Mixed => arguments.pairs.unwrap_or((connections / 2).min(PAIRS_OF_MIXED_MAX)),
     };
-    let crowd = if kind == Kind::Chat { 0 } else { connections.saturating_sub(2 * pairs) };
     let steps = match (kind.sends(), arguments.steps.as_slice()) {
         (_, steps @ [_, ..]) => steps.to_vec(),
         (false, []) => vec![connections as f64],
@@ -142,6 +141,12 @@ fn plan(arguments: &Load, accounts: usize) -> Result<Plan, Failure> {
             let each = arguments.rate_per_pair.map(|rate| rate * pairs as f64);
             vec![arguments.rate.or(each).unwrap_or(RATE)]
         }
+    };
+    let crowd = match kind {
+        Kind::Chat => 0,
+        Kind::Mixed => connections.saturating_sub(2 * pairs),
+        // Nobody is there who is never connected.
+        Kind::Idle | Kind::Storm => steps.last().map_or(0, |last| connections.min(last.ceil() as usize)),
     };
     let ramp = match (&arguments.ramp, kind) {
         (Some(ramp), _) => time("--ramp", ramp)?,
@@ -170,7 +175,7 @@ fn plan(arguments: &Load, accounts: usize) -> Result<Plan, Failure> {
             .ok_or_else(|| Failure::usage(OptionError::Share(arguments.churn.clone())))?,
         after_death: arguments.after_death,
         threads: arguments.threads,
-        command: std::env::args().collect::<Vec<String>>().join(" "),
+        command: std::env::args().map(quoted).collect::<Vec<String>>().join(" "),
     })
 }
 
@@ -196,6 +201,15 @@ fn needless(arguments: &Load, kind: Kind) -> Result<(), OptionError> {
 
 fn time(option: &'static str, text: &str) -> Result<Duration, OptionError> {
     parse_span(text).ok_or_else(|| OptionError::Time(option, text.to_owned()))
+}
+
+/// As it would be typed into a shell.
+fn quoted(word: String) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./:,=%+@".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 fn sizes(text: &str) -> Option<Sizes> {
@@ -237,5 +251,37 @@ async fn obey([mut interrupt, mut terminate]: [Signal; 2], asked: &AtomicBool) {
             std::process::exit(i32::from(INTERRUPTED));
         }
         asked.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_as_a_shell_would_read_them() {
+        for (word, shown) in [
+            ("--hold", "--hold"),
+            ("ws://127.0.0.1:8080", "ws://127.0.0.1:8080"),
+            ("delivery p95<50ms", "'delivery p95<50ms'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(word.to_owned()), shown);
+        }
+    }
+
+    #[test]
+    fn sizes_and_shares_are_read() {
+        assert_eq!(sizes("chat"), Some(Sizes::Chat));
+        assert_eq!(sizes("100"), Some(Sizes::Between(100, 100)));
+        assert_eq!(sizes("24..65536"), Some(Sizes::Between(24, 65_536)));
+        for text in ["23", "100..50", "24..65537", "x", "1..", "", "-5"] {
+            assert_eq!(sizes(text), None, "{text}");
+        }
+        assert_eq!(share("50%"), Some(0.5));
+        for text in ["50", "101%", "-1%", "x%", "NaN%"] {
+            assert_eq!(share(text), None, "{text}");
+        }
     }
 }

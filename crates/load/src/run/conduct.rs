@@ -40,6 +40,8 @@ const COMING_IN_PATIENCE: Duration = Duration::from_secs(20);
 const DRAIN_AFTER_INTERRUPT: Duration = Duration::from_millis(4_500);
 /// A drain that goes on as long as messages arrive ends after so many times the time that an answer is waited for.
 const DRAIN_TIMEOUTS: u32 = 6;
+/// What happens in a thread is in its books so soon.
+const NOTICED_WITHIN: Duration = Duration::from_millis(500);
 /// Longer than any run.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 /// How long one nap of the conductor is.
@@ -486,20 +488,18 @@ impl Conductor {
     fn drain(&mut self, interrupted: bool, stop: &impl Fn() -> bool) -> Result<(), RunError> {
         self.collect();
         self.place.1 = Phase::Drain;
-        self.common.orders.stop();
         let began = self.elapsed();
-        let timeout = self.common.plan.timeout;
+        let end = self.common.orders.started().map(|start| start + self.common.schedule.end());
+        self.common.orders.stop(end.map_or(began, |end| end.min(began)));
+        // With the time the threads take to notice that an answer did not come in time.
+        let timeout = self.common.plan.timeout + NOTICED_WITHIN;
         let (mut arrived, mut since) = (self.total.delivered, began);
         let mut had_time = !interrupted;
-        // The workers count what is on its way only now.
-        while self.elapsed() < began + Duration::from_millis(60) {
-            self.nap()?;
-        }
         loop {
-            let on_the_way: usize =
-                self.threads.iter().map(|thread| thread.desk.on_the_way.load(Ordering::Relaxed)).sum();
+            let on_the_way =
+                self.threads.iter().map(|thread| thread.desk.on_the_way.load(Ordering::Relaxed)).max();
             let now = self.elapsed();
-            if on_the_way == 0 {
+            if on_the_way.unwrap_or(0) == 0 {
                 break;
             }
             if had_time && stop() {
@@ -636,8 +636,8 @@ fn run_clients(
             let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
             desk.cpu_micros
                 .store(cpu.tv_sec as u64 * 1_000_000 + cpu.tv_nsec as u64 / 1_000, Ordering::Relaxed);
-            if common.orders.is_stopped() {
-                desk.on_the_way.store(worker.on_the_way(), Ordering::Relaxed);
+            if let Some(on_the_way) = worker.on_the_way() {
+                desk.on_the_way.store(on_the_way, Ordering::Relaxed);
             }
         }
         worker.fatal.is_some() || common.orders.has_ended()

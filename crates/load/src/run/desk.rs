@@ -15,7 +15,8 @@ pub const EVIDENCE_MAX: usize = 100;
 pub struct Orders {
     /// When the schedule begins, in microseconds since the run did; `u64::MAX` while nobody knows.
     start_micros: AtomicU64,
-    stopped: AtomicBool,
+    /// What is due later is not begun any more; `u64::MAX` while everything is.
+    stop_micros: AtomicU64,
     ended: AtomicBool,
     /// Whether those who were answered have had the time to be delivered.
     had_time: AtomicBool,
@@ -26,7 +27,7 @@ impl Orders {
     pub fn new() -> Orders {
         Orders {
             start_micros: AtomicU64::new(u64::MAX),
-            stopped: AtomicBool::new(false),
+            stop_micros: AtomicU64::new(u64::MAX),
             ended: AtomicBool::new(false),
             had_time: AtomicBool::new(false),
         }
@@ -43,14 +44,15 @@ impl Orders {
         (micros != u64::MAX).then(|| Duration::from_micros(micros))
     }
 
-    /// Nothing new is begun from now on.
-    pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
+    /// What is due later than that is not begun any more.
+    pub fn stop(&self, at: Duration) {
+        self.stop_micros.store(at.as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// Whether nothing new is to be begun.
-    pub fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+    /// See [`Orders::stop`].
+    pub fn stopped(&self) -> Option<Duration> {
+        let micros = self.stop_micros.load(Ordering::Relaxed);
+        (micros != u64::MAX).then(|| Duration::from_micros(micros))
     }
 
     /// All threads end.
@@ -101,7 +103,7 @@ impl Books {
 }
 
 /// One thread's side.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Desk {
     books: Mutex<Books>,
     /// Clients whose session stands.
@@ -110,12 +112,26 @@ pub struct Desk {
     pub connecting: AtomicUsize,
     /// Clients that have given up for good.
     pub given_up: AtomicUsize,
-    /// Messages on their way, once nothing new is begun.
+    /// Messages on their way, once everything was begun that will be; `usize::MAX` before.
     pub on_the_way: AtomicUsize,
     /// CPU time the thread has used, in microseconds.
     pub cpu_micros: AtomicU64,
     /// The thread is done, well or not.
     pub done: AtomicBool,
+}
+
+impl Default for Desk {
+    fn default() -> Desk {
+        Desk {
+            books: Mutex::default(),
+            open: AtomicUsize::new(0),
+            connecting: AtomicUsize::new(0),
+            given_up: AtomicUsize::new(0),
+            on_the_way: AtomicUsize::new(usize::MAX),
+            cpu_micros: AtomicU64::new(0),
+            done: AtomicBool::new(false),
+        }
+    }
 }
 
 impl Desk {

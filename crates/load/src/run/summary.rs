@@ -7,14 +7,14 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use protocol::ErrorCode;
+use protocol::{CloseCode, ErrorCode};
 use serde_json::{Value, json};
 
 use super::csv::Ended;
 use super::judge::{Knee, Step, knee};
 use super::pair::Violation;
 use super::plan::{Kind, Plan};
-use super::tally::{Latencies, Tally, joined};
+use super::tally::{Failure, Latencies, Tally, joined};
 use super::view::outcomes;
 
 /// How a storm went.
@@ -148,7 +148,9 @@ impl Summary {
                 "the payloads are longer than `messages.payload_bytes_max` of the server: choose a smaller --size",
             ),
         ];
-        let found = known.iter().filter(|(code, _)| count(*code) > 0);
+        let expired = self.total.lost.contains_key(&Failure::Closed(CloseCode::Unauthorised.code()));
+        let found =
+            known.iter().filter(|(code, _)| count(*code) > 0 || *code == ErrorCode::TokenExpired && expired);
         found.map(|(code, hint)| format!("{}: {hint}", code.name())).collect()
     }
 

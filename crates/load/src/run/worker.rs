@@ -119,6 +119,8 @@ pub struct Worker {
     pairs: Vec<Pair>,
     /// How much of it was begun.
     begun: u64,
+    /// Whether it was stopped and everything was begun that was due before.
+    begun_all: bool,
     /// When the next is due, since the run began.
     next: Option<Duration>,
     /// When answers that are awaited are too late: oldest first.
@@ -153,6 +155,7 @@ impl Worker {
             devices: vec![away; share.clients()],
             pairs,
             begun: 0,
+            begun_all: false,
             next: None,
             deadlines: VecDeque::new(),
             door_deadlines: VecDeque::new(),
@@ -176,12 +179,15 @@ impl Worker {
         }
     }
 
-    /// Messages on their way between clients that are there, or may be again.
-    pub fn on_the_way(&self) -> usize {
+    /// Messages on their way between clients that are there, or may be again; `None` while more are to be begun.
+    pub fn on_the_way(&self) -> Option<usize> {
+        if !self.begun_all {
+            return None;
+        }
         let here = |client: usize| self.devices[client].at != At::Gone;
         let waiting =
             self.pairs.iter().enumerate().filter(|(index, _)| here(2 * index) && here(2 * index + 1));
-        waiting.map(|(_, pair)| pair.on_the_way()).sum()
+        Some(waiting.map(|(_, pair)| pair.on_the_way()).sum())
     }
 
     /// The last word: what was lost, and how many messages it is not known of.
@@ -211,10 +217,8 @@ impl Worker {
 
     /// Everything that is due by now.
     fn begin_what_is_due(&mut self, context: &mut Context<'_>) -> Option<Duration> {
-        if self.run.orders.is_stopped() {
-            return None;
-        }
         let start = self.run.orders.started()?;
+        let stop = self.run.orders.stopped();
         loop {
             let due = match self.next {
                 Some(due) => due,
@@ -226,6 +230,9 @@ impl Worker {
                     due
                 }
             };
+            if stop.is_some_and(|stop| due > stop) {
+                return None;
+            }
             if due > context.now {
                 return Some(due);
             }
@@ -305,7 +312,7 @@ impl Worker {
         let crowd = self.devices.len() - 2 * self.pairs.len();
         let each_second = self.run.plan.churn * crowd as f64;
         let started =
-            self.run.orders.started().filter(|_| each_second > 0.0 && !self.run.orders.is_stopped())?;
+            self.run.orders.started().filter(|_| each_second > 0.0 && self.run.orders.stopped().is_none())?;
         loop {
             let at = self.next_to_go.1.unwrap_or(started);
             if at > context.now {
@@ -592,7 +599,9 @@ impl Scenario for Worker {
         self.desk.books().turn_to(since.map_or(0, |since| self.run.schedule.parts_begun(since)));
         self.acknowledge(context);
         self.give_up_what_is_late(context);
+        let stopped = self.run.orders.stopped();
         let due = self.begin_what_is_due(context);
+        self.begun_all = stopped.is_some_and(|stop| stop <= context.now);
         let going = self.let_some_go(context);
         [due, going].into_iter().flatten().min()
     }
