@@ -31,9 +31,6 @@ use super::worker::{Common, Share, Worker};
 use crate::accounts::Accounts;
 use crate::fleet::{Fleet, FleetOptions};
 
-/// Connections that are being made at the same time, all threads together: below what a server lets one address have (1,024), and the
-/// usual queue of a listener.
-const CONNECTING_MAX: usize = 512;
 /// How long the last of those who come in may take after the one before.
 const COMING_IN_PATIENCE: Duration = Duration::from_secs(20);
 /// How long a drain may take after somebody asked the run to stop: with the end of the threads, at most 5 s.
@@ -206,7 +203,15 @@ impl Conductor {
             .segments()
             .first()
             .map_or((1, Phase::Ramp, 0.0), |first| (first.step, first.phase, first.target));
-        let common = Arc::new(Common { plan, schedule, orders: Orders::new(), recipe, began, began_ms });
+        let common = Arc::new(Common {
+            plan,
+            schedule,
+            orders: Orders::new(),
+            recipe,
+            threads: tables.threads,
+            began,
+            began_ms,
+        });
         // Before the schedule, its segments, and after it.
         let parts = vec![Tally::default(); common.schedule.segments().len() + 2];
         let mut threads = Vec::new();
@@ -604,10 +609,7 @@ fn run_clients(
         host: plan.address.host.clone(),
         path: plan.address.path.clone(),
         encoding: plan.encoding,
-        connecting_max: match plan.kind {
-            Kind::Storm => usize::MAX,
-            _ => (CONNECTING_MAX / threads).max(16),
-        },
+        connecting_max: common.connecting_max(),
         first_source: index as u16,
         source_stride: threads as u16,
         began: common.began,

@@ -43,7 +43,7 @@ impl Kind {
 
     /// What is due, in the plural.
     pub const fn of_what(self) -> &'static str {
-        if self.sends() { "messages" } else { "connections" }
+        if self.sends() { "messages" } else { "tries to connect" }
     }
 }
 

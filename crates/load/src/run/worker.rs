@@ -22,6 +22,9 @@ use super::tally::{Failure, Outcome};
 use crate::client::{Ending, Said};
 use crate::fleet::{Context, Scenario};
 
+/// Connections that are being made at the same time, all threads together, but in a storm: below what a server lets one address have
+/// (1,024), and the usual queue of a listener.
+const CONNECTING_MAX: usize = 512;
 /// What could not be begun so long after it was due is not sent.
 pub const LATE_MAX: Duration = Duration::from_secs(1);
 /// The longest window a client draws from, however often it came in vain (docs/protocol.md: up to half a minute).
@@ -103,10 +106,22 @@ pub struct Common {
     pub orders: Orders,
     /// How messages are made.
     pub recipe: Recipe,
+    /// Over how many threads.
+    pub threads: usize,
     /// When the run began.
     pub began: Instant,
     /// The wall clock then, for the names of messages.
     pub began_ms: u64,
+}
+
+impl Common {
+    /// How many connections one thread makes at the same time. What waits for that is not due yet: it waits for the server.
+    pub fn connecting_max(&self) -> usize {
+        match self.plan.kind {
+            Kind::Storm => usize::MAX,
+            _ => (CONNECTING_MAX / self.threads).max(16),
+        }
+    }
 }
 
 /// The clients of one thread.
@@ -117,6 +132,8 @@ pub struct Worker {
     part: f64,
     devices: Vec<Device>,
     pairs: Vec<Pair>,
+    /// Clients that are on their way in.
+    at_door: usize,
     /// How much of it was begun.
     begun: u64,
     /// Whether it was stopped and everything was begun that was due before.
@@ -154,6 +171,7 @@ impl Worker {
             part: mine as f64 / all as f64,
             devices: vec![away; share.clients()],
             pairs,
+            at_door: 0,
             begun: 0,
             begun_all: false,
             next: None,
@@ -427,6 +445,7 @@ impl Worker {
         let was = self.devices[client].at;
         let outcome = outcome_of(ending);
         if was == At::Door {
+            self.at_door -= 1;
             let trouble = || format!("user {client} of this thread: {ending}");
             self.first_trouble.get_or_insert_with(trouble);
             let mut books = self.desk.books();
@@ -531,7 +550,9 @@ fn outcome_of(ending: &Ending) -> Outcome {
 impl Scenario for Worker {
     fn begun(&mut self, context: &mut Context<'_>, client: usize) {
         let device = &mut self.devices[client];
-        let late = context.now.saturating_sub(device.since);
+        let waited_for_room = self.at_door + 1 >= self.run.connecting_max();
+        let late = if waited_for_room { None } else { Some(context.now.saturating_sub(device.since)) };
+        self.at_door += 1;
         device.at = At::Door;
         device.since = context.now;
         self.door_deadlines.push_back((context.now + self.run.plan.timeout, client as u32));
@@ -540,12 +561,14 @@ impl Scenario for Worker {
         if !self.run.plan.kind.sends() {
             let outcomes = &mut books.tally.outcomes;
             outcomes.due += 1;
-            if late > LATE_MAX {
-                // It was due and was not begun in time; what begins now is another attempt.
-                outcomes.due += 1;
-                outcomes.note(Outcome::NotSent);
-            } else {
-                books.tally.late.record(late);
+            match late {
+                Some(late) if late > LATE_MAX => {
+                    // It was due and was not begun in time; what begins now is another attempt.
+                    outcomes.due += 1;
+                    outcomes.note(Outcome::NotSent);
+                }
+                Some(late) => books.tally.late.record(late),
+                None => {}
             }
         }
     }
@@ -556,6 +579,7 @@ impl Scenario for Worker {
         let took = context.now.saturating_sub(device.since);
         device.at = At::Inside;
         device.tries = 0;
+        self.at_door -= 1;
         {
             let mut books = self.desk.books();
             books.tally.connect.record(took);

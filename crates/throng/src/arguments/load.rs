@@ -21,6 +21,7 @@ What is counted. Every message (in idle and storm: every try to connect) has one
   failed     timeout (no answer within --timeout), reset, closed_NNNN (the connection ended before the answer),
              connect (due while its sender had no connection), wrong_answer. In idle a connection that is lost counts too
   not sent   the generator could not begin it within 1 s after it was due, so it was left out
+But in a storm, at most 512 connections are being made at a time; one that waits for that is not due yet.
 A message whose answer was lost is a failure, and is sent again under the same client id when its sender is back, as
 real clients do; that it comes once is checked, but it is not counted twice.
 
