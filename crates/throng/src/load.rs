@@ -12,15 +12,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use configuration::parse_span;
+use configuration::{Loaded, parse_span};
 use load::run::{Address, Ended, Kind, Outputs, Plan, SIZE_MIN, Sizes, Summary, Threshold, conduct};
 use load::{Accounts, TokensFile};
+use model::UserId;
 use model::limits::PAYLOAD_BYTES_MAX;
 use protocol::Encoding;
+use seeding::Seed;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::arguments::{Load, Scenario, Spoken};
+use crate::arguments::{Load, Place, Scenario, Spoken};
 use crate::failure::Failure;
+use crate::seed::Minter;
 
 /// A threshold was broken.
 const BROKEN: u8 = 99;
@@ -72,21 +75,52 @@ impl Error for OptionError {}
 ///
 /// # Errors
 /// When an option is wrong, or the run could not be done.
-pub fn run(arguments: &Load, print: impl Fn(&str) -> Result<ExitCode, Failure>) -> Result<ExitCode, Failure> {
-    let accounts = TokensFile::open(&arguments.tokens).map_err(|error| Failure::of(&error))?;
+pub fn run(
+    arguments: &Load,
+    configured: impl FnOnce(&Place) -> Result<Loaded, Failure>,
+    print: impl Fn(&str) -> Result<ExitCode, Failure>,
+) -> Result<ExitCode, Failure> {
+    let accounts: Arc<dyn Accounts> = match &arguments.tokens {
+        Some(file) => Arc::new(TokensFile::open(file).map_err(|error| Failure::of(&error))?),
+        None => {
+            let config = configured(&arguments.place)?.config;
+            let minter = Minter::new(&config, Seed(arguments.seed), None);
+            let minter = minter.map_err(|error| Failure::misconfigured(&error))?;
+            Arc::new(Seeded { minter, users: arguments.users.unwrap_or(0) })
+        }
+    };
     let plan = plan(arguments, accounts.count())?;
     plan.check(accounts.count()).map_err(Failure::usage)?;
     // Its descriptors are made before any thread parts its descriptor table: a signal may interrupt any of them.
     let asked_to_stop = watch_signals().map_err(|error| Failure::of(&error))?;
     let outputs = Outputs { csv: arguments.csv.clone(), terminal: std::io::stderr().is_terminal() };
-    let summary =
-        conduct(plan, Arc::new(accounts), &asked_to_stop, &outputs).map_err(|error| Failure::of(&error))?;
+    let summary = conduct(plan, accounts, &asked_to_stop, &outputs).map_err(|error| Failure::of(&error))?;
     print(&summary.to_string())?;
     if let Some(path) = &arguments.summary {
         let written = std::fs::write(path, format!("{:#}\n", summary.json()));
         written.map_err(|cause| Failure::of(&Unwritten(path.clone(), cause)))?;
     }
     Ok(ExitCode::from(code(&summary)))
+}
+
+/// Users of `throng seed`, whose tokens are made as they are needed.
+struct Seeded {
+    minter: Minter,
+    users: usize,
+}
+
+impl Accounts for Seeded {
+    fn count(&self) -> usize {
+        self.users
+    }
+
+    fn user(&self, n: usize) -> Result<UserId, String> {
+        Ok(self.minter.user(n as u64))
+    }
+
+    fn token(&self, n: usize) -> Result<String, String> {
+        Ok(self.minter.token_of(n as u64))
+    }
 }
 
 /// A file that cannot be written.

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         }
         Command::Config(ConfigCommand::Docs) => print(&configuration::documentation()),
         Command::Db(db) => database(&db),
-        Command::Load(arguments) => load::run(&arguments, print),
+        Command::Load(arguments) => load::run(&arguments, |place| loaded(place, Vec::new()), print),
         Command::Sample(sample) => sample_machine(&sample),
         Command::Report(report) => write_report(&report),
         Command::Seed(seed) => seed_accounts(&seed),

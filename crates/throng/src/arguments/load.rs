@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::Place;
+
 /// Behind the options.
 pub const EXAMPLES: &str = "\
-Users come from a tokens file: line n is user n, and users 2k and 2k+1 are a pair, whose direct conversation must be
-there (`throng seed` makes all of that). User 2k sends, user 2k+1 acknowledges.
+Users come from `throng seed`: either from the file that its --tokens wrote (line n is user n), or by --users and --seed
+with the key of the server, found as `throng token` finds it. Users 2k and 2k+1 are a pair, whose direct conversation must
+be there (`throng seed --conversations`). User 2k sends, user 2k+1 acknowledges.
 
 What is measured. The times at which messages are due are fixed before the run (an open loop), and a latency counts from
 then, also when the generator or the server is behind:
@@ -40,6 +43,7 @@ Hundreds of thousands of connections need threads with descriptor tables of thei
 source addresses; both are chosen by themselves.
 
 Examples:
+  throng seed --users 2000 --conversations 1000 && throng load chat --url ws://127.0.0.1:8080 --users 2000
   throng load chat --url ws://127.0.0.1:8080 --tokens tokens --rate 500 --hold 1m
   throng load chat --url ws://127.0.0.1:8080 --tokens tokens --pairs 1000 --steps 250,500,1000 --hold 60s --ramp 10s \\
       --threshold 'delivery p95<50ms' --threshold 'errors<0.1%' --csv run.csv
@@ -64,8 +68,17 @@ pub struct Load {
     #[arg(long, value_name = "URL")]
     pub url: String,
     /// File with a line `USER-UUID DEVICE TOKEN` for each user.
-    #[arg(long, value_name = "FILE")]
-    pub tokens: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "users", conflicts_with_all = ["users", "seed"])]
+    pub tokens: Option<PathBuf>,
+    /// So many users of `throng seed`, with tokens that are made as they are needed.
+    #[arg(long, value_name = "N")]
+    pub users: Option<usize>,
+    /// The --seed they were seeded with.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Where the key that signs their tokens is found.
+    #[command(flatten)]
+    pub place: Place,
     /// Pairs that chat (chat, mixed) [default: all there are, at most 1000; mixed: at most 100].
     #[arg(long, value_name = "N")]
     pub pairs: Option<usize>,

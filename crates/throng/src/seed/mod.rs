@@ -24,7 +24,7 @@ use crate::progress::{Progress, counted};
 use crate::token::wall_clock;
 
 pub use made::Made;
-use tokens::{Minter, TokensError};
+pub use tokens::{Minter, TokensError};
 
 /// Users or members in one transaction. Nobody waits between them, so it is as much as pays.
 const PEOPLE_PER_TRANSACTION: usize = 50_000;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use auth::{Grant, SigningKey, TokenError, mint, verify};
 use configuration::{Config, parse_span};
-use model::{Span, Wall};
+use model::{Span, UserId, Wall};
 use seeding::{DEVICE, Seed};
 
 use crate::keys::{self, KeysError};
@@ -98,6 +98,16 @@ impl Minter {
         let first = minter.token(&seed.user(0).to_string());
         verify(&keys, &keys::rules(config), &first, minter.issued_at).map_err(TokensError::Refused)?;
         Ok(minter)
+    }
+
+    /// The id of user `n`.
+    pub fn user(&self, n: u64) -> UserId {
+        self.seed.user(n)
+    }
+
+    /// A token for the device of user `n`.
+    pub fn token_of(&self, n: u64) -> String {
+        self.token(&self.user(n).to_string())
     }
 
     fn token(&self, user: &str) -> String {

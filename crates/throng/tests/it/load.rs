@@ -251,6 +251,37 @@ fn thresholds_that_hold_end_well_and_the_knee_lies_beyond() {
 }
 
 #[test]
+fn seeded_users_need_no_file_of_tokens() {
+    let place = Place::new();
+    let server = Start::new(&place).start();
+    let seed = ["seed", "--users", "6", "--conversations", "3", "--seed", "9", "--config", "throng.toml"];
+    let seeded = place.run(&seed);
+    assert_eq!(seeded.code, 0, "{seeded:?}");
+    let url = format!("ws://{}", server.address);
+    let chat = [
+        "load",
+        "chat",
+        "--users",
+        "6",
+        "--config",
+        "throng.toml",
+        "--rate",
+        "20",
+        "--hold",
+        "1s",
+        "--url",
+        &url,
+    ];
+    let outcome = place.run(&[&chat[..], &["--seed", "9"]].concat());
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let said = "messages: due 20: ok 20, refused 0, failed 0, not sent 0, open 0\n";
+    assert!(outcome.out.contains(said) && outcome.out.contains("delivered: 20\n"), "{}", outcome.out);
+    let others = place.run(&[&chat[..], &["--seed", "10"]].concat());
+    assert!(others.out.contains("refused 20 (not_member=20)"), "{others:?}");
+    server.stop();
+}
+
+#[test]
 fn a_generator_that_is_killed_leaves_whole_rows() {
     let place = Place::new();
     let server = Start::new(&place).start();
