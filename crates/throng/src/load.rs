@@ -32,6 +32,8 @@ const INTERRUPTED: u8 = 130;
 /// Pairs that chat when nobody says how many.
 const PAIRS_MAX: usize = 1_000;
 const PAIRS_OF_MIXED_MAX: usize = 100;
+/// The share of the crowd that goes each second when nobody says which.
+const CHURN: &str = "0.1%";
 /// Messages a second when nobody says how many.
 const RATE: f64 = 10.0;
 
@@ -163,6 +165,7 @@ fn plan(arguments: &Load, accounts: usize) -> Result<Plan, Failure> {
             .map_err(|error| Failure::usage(format_args!("--threshold '{text}': {error}")))
     });
     let connections = arguments.connections.unwrap_or(accounts);
+    let churn = arguments.churn.as_deref().unwrap_or(CHURN);
     let pairs = match kind {
         Kind::Idle | Kind::Storm => 0,
         Kind::Chat => arguments.pairs.unwrap_or((accounts / 2).min(PAIRS_MAX)),
@@ -205,8 +208,7 @@ fn plan(arguments: &Load, accounts: usize) -> Result<Plan, Failure> {
         sizes: sizes(&arguments.size)
             .ok_or_else(|| Failure::usage(OptionError::Size(arguments.size.clone())))?,
         timeout: time("--timeout", &arguments.timeout)?.max(Duration::from_millis(1)),
-        churn: share(&arguments.churn)
-            .ok_or_else(|| Failure::usage(OptionError::Share(arguments.churn.clone())))?,
+        churn: share(churn).ok_or_else(|| Failure::usage(OptionError::Share(churn.to_owned())))?,
         after_death: arguments.after_death,
         threads: arguments.threads,
         command: std::env::args().map(quoted).collect::<Vec<String>>().join(" "),
@@ -222,6 +224,7 @@ fn needless(arguments: &Load, kind: Kind) -> Result<(), OptionError> {
         ("--rate", rates, kind.sends()),
         ("--steps", !arguments.steps.is_empty(), kind != Kind::Storm),
         ("--ramp", arguments.ramp.is_some(), kind != Kind::Storm),
+        ("--churn", arguments.churn.is_some(), kind == Kind::Mixed),
         ("--after-death", arguments.after_death, kind == Kind::Storm),
     ];
     if arguments.threads == Some(0) {

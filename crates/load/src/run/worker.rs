@@ -134,6 +134,8 @@ pub struct Worker {
     pairs: Vec<Pair>,
     /// Clients that are on their way in.
     at_door: usize,
+    /// When there was last no room for another.
+    door_full: Option<Duration>,
     /// How much of it was begun.
     begun: u64,
     /// Whether it was stopped and everything was begun that was due before.
@@ -172,6 +174,7 @@ impl Worker {
             devices: vec![away; share.clients()],
             pairs,
             at_door: 0,
+            door_full: None,
             begun: 0,
             begun_all: false,
             next: None,
@@ -327,6 +330,9 @@ impl Worker {
 
     /// One of the crowd goes now and then, and comes back.
     fn let_some_go(&mut self, context: &mut Context<'_>) -> Option<Duration> {
+        if self.run.plan.kind != Kind::Mixed {
+            return None;
+        }
         let crowd = self.devices.len() - 2 * self.pairs.len();
         let each_second = self.run.plan.churn * crowd as f64;
         let started =
@@ -445,7 +451,7 @@ impl Worker {
         let was = self.devices[client].at;
         let outcome = outcome_of(ending);
         if was == At::Door {
-            self.at_door -= 1;
+            self.leave_door(context.now);
             let trouble = || format!("user {client} of this thread: {ending}");
             self.first_trouble.get_or_insert_with(trouble);
             let mut books = self.desk.books();
@@ -518,6 +524,13 @@ impl Worker {
         context.come_back(client, at);
     }
 
+    fn leave_door(&mut self, now: Duration) {
+        if self.at_door >= self.run.connecting_max() {
+            self.door_full = Some(now);
+        }
+        self.at_door -= 1;
+    }
+
     fn set_window(&mut self, client: usize, window: Window) {
         let ms = |span: model::Span| u32::try_from(span.0).unwrap_or(u32::MAX);
         self.devices[client].window_ms = (ms(window.min), ms(window.max));
@@ -550,7 +563,7 @@ fn outcome_of(ending: &Ending) -> Outcome {
 impl Scenario for Worker {
     fn begun(&mut self, context: &mut Context<'_>, client: usize) {
         let device = &mut self.devices[client];
-        let waited_for_room = self.at_door + 1 >= self.run.connecting_max();
+        let waited_for_room = self.door_full.is_some_and(|full| full >= device.since);
         let late = if waited_for_room { None } else { Some(context.now.saturating_sub(device.since)) };
         self.at_door += 1;
         device.at = At::Door;
@@ -579,7 +592,7 @@ impl Scenario for Worker {
         let took = context.now.saturating_sub(device.since);
         device.at = At::Inside;
         device.tries = 0;
-        self.at_door -= 1;
+        self.leave_door(context.now);
         {
             let mut books = self.desk.books();
             books.tally.connect.record(took);

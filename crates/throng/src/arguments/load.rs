@@ -24,7 +24,7 @@ What is counted. Every message (in idle and storm: every try to connect) has one
   failed     timeout (no answer within --timeout), reset, closed_NNNN (the connection ended before the answer),
              connect (due while its sender had no connection), wrong_answer. In idle a connection that is lost counts too
   not sent   the generator could not begin it within 1 s after it was due, so it was left out
-But in a storm, at most 512 connections are being made at a time; one that waits for that is not due yet.
+Except in a storm, at most 512 connections are being made at a time; one that waits for that is not due yet.
 A message whose answer was lost is a failure, and is sent again under the same client id when its sender is back, as
 real clients do; that it comes once is checked, but it is not counted twice.
 
@@ -112,9 +112,9 @@ pub struct Load {
     /// How long an answer is waited for.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub timeout: String,
-    /// Share of the crowd that goes each second and comes back 1 to 5 s later (mixed).
-    #[arg(long, value_name = "SHARE", default_value = "0.1%")]
-    pub churn: String,
+    /// Share of the crowd that goes each second and comes back 1 to 5 s later (mixed) [default: 0.1%].
+    #[arg(long, value_name = "SHARE")]
+    pub churn: Option<String>,
     /// Wait for the server to die, and end when all are back (storm).
     #[arg(long)]
     pub after_death: bool,

@@ -428,6 +428,7 @@ fn hundreds_hold_still() {
     assert_eq!(steps, [["100", "100"], ["300", "200"]]);
     assert_eq!(csv.of_kind("second").last().expect("a row")["connections"], "300");
     assert!(outcome.out.contains("knee: beyond 300 connections"), "{}", outcome.out);
+    assert!(outcome.out.contains("300 tries, 300 let in, 0 refused, 0 failed, 0 lost"), "{}", outcome.out);
     server.stop();
 }
 
