@@ -37,6 +37,7 @@ impl Period {
 /// A conversation that exists.
 #[derive(Debug)]
 pub struct Talk {
+    number: u8,
     direct: bool,
     pub log: Vec<Entry>,
     periods: BTreeMap<UserId, Vec<Period>>,
@@ -116,15 +117,15 @@ impl Talk {
         })
     }
 
-    fn join(&mut self, user: UserId, seq: Seq, devices: &BTreeSet<DeviceKey>) {
+    fn join(&mut self, user: UserId, seq: Seq, devices: &Devices) {
         let reached = self.reached(user);
         self.before.insert(user, reached);
         self.periods.entry(user).or_default().push(Period { from: seq, until: None });
         self.read.remove(&user);
-        for device in devices.iter().filter(|device| device.user == user) {
+        for (device, began) in devices.iter().filter(|(device, _)| device.user == user) {
             self.acknowledged.remove(device);
             self.tried.remove(device);
-            self.starts.insert(*device, seq.previous());
+            self.starts.insert(*device, start(began, self.number, seq));
         }
     }
 
@@ -140,21 +141,29 @@ impl Talk {
 pub struct Model {
     pub talks: BTreeMap<u8, Talk>,
     /// Devices that were told they are connected, once at least.
-    pub devices: BTreeSet<DeviceKey>,
+    pub devices: Devices,
+}
+
+/// Devices, each with how long the logs were when it was made known; a user's first device has the logs from the beginning.
+pub type Devices = BTreeMap<DeviceKey, BTreeMap<u8, Seq>>;
+
+/// After which entry a device must get everything, in a conversation that its user joined by this one.
+fn start(began: &BTreeMap<u8, Seq>, number: u8, joined: Seq) -> Seq {
+    joined.previous().max(began.get(&number).copied().unwrap_or_default())
 }
 
 impl Model {
-    /// A device has connected for the first time; `heads` is how long each log is.
-    pub fn registered(&mut self, device: DeviceKey, first: bool, head: impl Fn(u8) -> Seq) {
-        if !self.devices.insert(device) {
+    /// A device has connected for the first time; `began` is how long the logs were when it was made known.
+    pub fn registered(&mut self, device: DeviceKey, began: &BTreeMap<u8, Seq>) {
+        if self.devices.contains_key(&device) {
             return;
         }
         for (number, talk) in &mut self.talks {
             if let Some(period) = talk.member(device.user) {
-                let start = if first { period.from.previous() } else { head(*number) };
-                talk.starts.insert(device, start.max(period.from.previous()));
+                talk.starts.insert(device, start(began, *number, period.from));
             }
         }
+        self.devices.insert(device, began.clone());
     }
 
     /// What was asked of a conversation was answered, and so was everything before it.
@@ -188,6 +197,7 @@ impl Model {
     fn make(&mut self, number: u8, by: UserId, direct: bool, members: &[UserId]) {
         let body = Body::Change(Change::Created { by, members: members.to_vec() });
         let mut talk = Talk {
+            number,
             direct,
             log: vec![Entry { seq: Seq(1), ts: Wall(0), body }],
             periods: BTreeMap::new(),
@@ -258,7 +268,7 @@ fn same_members(talk: &Talk, named: &[UserId]) -> Verdict {
 
 impl Talk {
     /// A change of the membership, as its entry says.
-    fn change(&mut self, entry: &Entry, devices: &BTreeSet<DeviceKey>) {
+    fn change(&mut self, entry: &Entry, devices: &Devices) {
         self.log.push(entry.clone());
         match &entry.body {
             Body::Change(Change::Added { user, .. }) => self.join(*user, entry.seq, devices),
@@ -269,12 +279,7 @@ impl Talk {
         }
     }
 
-    fn apply(
-        &mut self,
-        wish: &Wish,
-        answer: &Result<Answer, Refusal>,
-        devices: &BTreeSet<DeviceKey>,
-    ) -> Verdict {
+    fn apply(&mut self, wish: &Wish, answer: &Result<Answer, Refusal>, devices: &Devices) -> Verdict {
         let asker = match wish {
             Wish::Send { from, .. } | Wish::Pass { from } => from.user,
             Wish::Receive { device, .. } => device.user,
@@ -329,7 +334,7 @@ impl Talk {
         if holds { Ok(()) } else { Err(format!("the head is {head}")) }
     }
 
-    fn entry_of(&mut self, change: Change, devices: &BTreeSet<DeviceKey>) {
+    fn entry_of(&mut self, change: Change, devices: &Devices) {
         let entry = Entry { seq: self.head().next(), ts: Wall(0), body: Body::Change(change) };
         self.change(&entry, devices);
     }

@@ -14,7 +14,7 @@ use model::{
 };
 use store::{Engine, MemoryStore, Reply, Request};
 
-use super::model::{Model, Wish};
+use super::model::{Devices, Model, Wish};
 use super::party::Party;
 use super::{CONVERSATIONS, DEVICES, Op, USERS};
 use crate::names::Registry;
@@ -63,6 +63,8 @@ pub struct Stage {
     parties: Vec<Party>,
     model: Model,
     store: MemoryStore,
+    /// Devices that the store knows, with how long the logs were then.
+    began: Devices,
     full: bool,
     partitions: BTreeMap<PartitionId, Partition>,
     mail: BTreeMap<(From, PartitionId), VecDeque<Input>>,
@@ -101,6 +103,7 @@ impl Stage {
             parties,
             model: Model::default(),
             store: MemoryStore::new(),
+            began: Devices::new(),
             full: false,
             partitions: BTreeMap::new(),
             mail: BTreeMap::new(),
@@ -362,11 +365,27 @@ impl Stage {
     /// The store carries out some requests, in one batch.
     fn commit(&mut self, partition: PartitionId, count: usize) {
         let Some(queue) = self.asked.get_mut(&partition) else { return };
-        let (tickets, requests): (Vec<_>, Vec<_>) = queue.drain(..count.min(queue.len())).unzip();
-        let mut replies = Vec::new();
+        let asked: Vec<(Ticket, Request)> = queue.drain(..count.min(queue.len())).collect();
         self.store.set_full(self.full);
-        self.store.commit(&requests, &mut replies).expect("memory does not fail");
-        self.replies.entry(partition).or_default().extend(tickets.into_iter().zip(replies));
+        for (ticket, request) in asked {
+            let began = self.began_with(&request);
+            let mut replies = Vec::new();
+            self.store.commit(&[request], &mut replies).expect("memory does not fail");
+            let reply = replies.pop().expect("every request is answered");
+            if let (Some((device, lengths)), false) = (began, reply == Reply::ReadOnly) {
+                self.began.entry(device).or_insert(lengths);
+            }
+            self.replies.entry(partition).or_default().push_back((ticket, reply));
+        }
+    }
+
+    /// A device that a request makes known, with how long the logs are before that. A user's first device has them from the beginning.
+    fn began_with(&self, request: &Request) -> Option<(DeviceKey, BTreeMap<u8, Seq>)> {
+        let Request::RegisterDevice { device, .. } = request else { return None };
+        let first = !self.began.keys().any(|other| other.user == device.user);
+        let lengths =
+            (0..).zip(&self.ids).map(|(number, id)| (number, Seq(self.store.log(*id).len() as u64)));
+        Some((*device, if first { BTreeMap::new() } else { lengths.collect() }))
     }
 
     /// Some answers of the store arrive.
@@ -425,13 +444,8 @@ impl Stage {
             let unanswered: Vec<Wish> = unanswered.into_iter().map(|asked| asked.wish).collect();
             self.model.adopt(number, self.store.log(*id), &unanswered)?;
         }
-        for party in &self.parties {
-            if self.store.devices_of(party.key.user).any(|device| device == party.key.device) {
-                let (ids, store) = (&self.ids, &self.store);
-                self.model.registered(party.key, false, |number| {
-                    Seq(store.log(ids[usize::from(number)]).len() as u64)
-                });
-            }
+        for (device, began) in &self.began {
+            self.model.registered(*device, began);
         }
         self.start();
         Ok(())
@@ -465,17 +479,11 @@ impl Stage {
     fn connected(&mut self, connection: ConnectionId, answer: &Result<Answer, Refusal>) -> Checked {
         let index = connection.slot as usize;
         let device = self.parties[index].key;
-        // Whether it is certain that no other device of this user was there before.
-        let others = |party: &Party| party.key.user == device.user && party.key != device && party.known;
-        let first = !self.parties.iter().any(others);
         let party = &mut self.parties[index];
         match answer {
             Ok(Answer::Connected) => {
                 party.connected |= party.connection == Some(connection);
-                let (ids, store) = (&self.ids, &self.store);
-                self.model.registered(device, first, |number| {
-                    Seq(store.log(ids[usize::from(number)]).len() as u64)
-                });
+                self.model.registered(device, &self.began[&device]);
                 Ok(())
             }
             Err(Refusal::ReadOnly) => Ok(()),
