@@ -75,7 +75,7 @@ pub enum Command {
 }
 
 const SERVE_EXAMPLES: &str = "\
-Every option of the configuration has a default, so none is needed; `throng config docs` explains them all.
+Every option of the configuration has a default, so none is needed; `throng config docs` explains them all. \
 On SIGTERM the server sends its clients away, tells them when to come back, and exits 0 within 30 s.
 
 Examples:
@@ -158,7 +158,7 @@ pub enum Keys {
 }
 
 const GENERATE_EXAMPLES: &str = "\
-With ed25519 whoever issues tokens has signing.pem, and servers need only verifying.pem. With hs256 both sides share
+With ed25519 whoever issues tokens has signing.pem, and servers need only verifying.pem. With hs256 both sides share \
 one secret; checking is about thirty times cheaper.
 
 Examples:
@@ -229,9 +229,9 @@ pub enum ConfigCommand {
 }
 
 const SEED_EXAMPLES: &str = "\
-The same numbers make the same accounts everywhere, and what is there already is left alone, so a repetition changes
-nothing. User n is half of direct conversation n/2 and has the phone number +999000000000 + n, a range that no person
-has. It works beside a running server, which goes on serving; --clean needs it stopped. --clean removes the users of
+The same numbers make the same accounts everywhere, and what is there already is left alone, so a repetition changes \
+nothing. User n is half of direct conversation n/2 and has the phone number +999000000000 + n, a range that no person \
+has. It works beside a running server, which goes on serving; --clean needs it stopped. --clean removes the users of \
 that range with all that is only theirs, and leaves whoever shares a conversation with somebody else.
 
 Examples:
@@ -289,7 +289,7 @@ Exit codes:
   2  the command line or the configuration is wrong";
 
 const BACKUP_EXAMPLES: &str = "\
-The copy is of the moment at which it began, and complete when it has its name. Put into an empty folder as throng.db,
+The copy is of the moment at which it began, and complete when it has its name. Put into an empty folder as throng.db, \
 it is the data folder of a server; keys are in files of their own and are not part of it.
 
 Example:
@@ -350,7 +350,7 @@ pub struct Sample {
 }
 
 const REPORT_EXAMPLES: &str = "\
-The page stands alone: it opens from a file, asks no network for anything, prints, and fits a phone. It begins with the
+The page stands alone: it opens from a file, asks no network for anything, prints, and fits a phone. It begins with the \
 verdict and the knee, and holds every row of the files. A run that was killed is shown as far as it came.
 
 Examples:
@@ -359,7 +359,7 @@ Examples:
 
 Exit codes:
   0  written
-  1  a file cannot be read or written, or is not what it should be; the line on standard error says which, and where
+  1  a file cannot be read or written, or is not what it should be; standard error says which
   2  the command line is wrong";
 
 /// `throng report`

@@ -69,8 +69,8 @@ pub fn help() -> String {
         .collect();
     format!(
         "\
-Run it on the server's machine, as the server's user or as root. Each row is written whole as its interval ends. A source that is
-missing is told at the start and leaves its cells empty, never 0. It warns when the machine is busy (busy and steal above
+Run it on the server's machine, as the server's user or as root. Each row is written whole as its interval ends. A source that is \
+missing is told at the start and leaves its cells empty, never 0. It warns when the machine is busy (busy and steal above \
 {BUSY_PERCENT_MAX} % for {} s) and when the kernel drops connections. Ctrl-C ends it with mean and maximum of what matters.
 
 The token for the call to the API is made with the server's key, found as `throng serve` finds it, for the user `{USER}`.

@@ -8,11 +8,11 @@ use super::Place;
 
 /// Behind the options.
 pub const EXAMPLES: &str = "\
-Users come from `throng seed`: either from the file that its --tokens wrote (line n is user n), or by --users and --seed
-with the key of the server, found as `throng token` finds it. Users 2k and 2k+1 are a pair, whose direct conversation must
+Users come from `throng seed`: either from the file that its --tokens wrote (line n is user n), or by --users and --seed \
+with the key of the server, found as `throng token` finds it. Users 2k and 2k+1 are a pair, whose direct conversation must \
 be there (`throng seed --conversations`). User 2k sends, user 2k+1 acknowledges.
 
-What is measured. The times at which messages are due are fixed before the run (an open loop), and a latency counts from
+What is measured. The times at which messages are due are fixed before the run (an open loop), and a latency counts from \
 then, also when the generator or the server is behind:
   delivery   due to pushed to the peer
   ack        due to answered, which is after the commit
@@ -21,39 +21,40 @@ then, also when the generator or the server is behind:
 What is counted. Every message (in idle and storm: every try to connect) has one outcome:
   ok         answered
   refused    the server said no; by the name of its error
-  failed     timeout (no answer within --timeout), reset, closed_NNNN (the connection ended before the answer),
-             connect (due while its sender had no connection), wrong_answer. In idle a connection that is lost counts too
+  failed     timeout (no answer within --timeout), reset or closed_NNNN (it ended first),
+             connect (due while its sender had no connection), wrong_answer; in idle also a
+             connection that is lost
   not sent   the generator could not begin it within 1 s after it was due, so it was left out
-Except in a storm, at most 512 connections are being made at a time; one that waits for that is not due yet.
-A message whose answer was lost is a failure, and is sent again under the same client id when its sender is back, as
+Except in a storm, at most 512 connections are being made at a time; one that waits for that is not due yet. \
+A message whose answer was lost is a failure, and is sent again under the same client id when its sender is back, as \
 real clients do; that it comes once is checked, but it is not counted twice.
 
-What is checked. Each payload carries pair, number and a checksum; whatever comes damaged, twice, out of order or not at
+What is checked. Each payload carries pair, number and a checksum; whatever comes damaged, twice, out of order or not at \
 all is a violation, shown with its evidence. A message pushed again after a reconnect is none.
 
-Steps. Each step ramps to its load within --ramp and holds it for --hold; thresholds are judged over the hold (for
+Steps. Each step ramps to its load within --ramp and holds it for --hold; thresholds are judged over the hold (for \
 connect: over ramp and hold). The knee is the last step before the first that broke one.
-  --threshold 'delivery p95<50ms'   delivery, ack, connect: p50 p90 p95 p99 p99.9 max mean; us, ms, s
-  --threshold 'errors<0.1%'         errors (failed), refused, not_sent: a share of what was due, or a number
+  --threshold 'delivery p95<50ms'   delivery, ack, connect: p50 p90 p95 p99 p99.9 max mean; us ms s
+  --threshold 'errors<0.1%'         errors (failed), refused, not_sent: share of the due, or count
 
---csv is written a row a second, whole, so it is complete to the last second whatever ends the run. Ctrl-C ends the run
+--csv is written a row a second, whole, so it is complete to the last second whatever ends the run. Ctrl-C ends the run \
 within 5 s, with the summary; a second Ctrl-C ends it at once.
 
-Hundreds of thousands of connections need threads with descriptor tables of their own and, towards 127.0.0.1, several
+Hundreds of thousands of connections need threads with descriptor tables of their own and, towards 127.0.0.1, several \
 source addresses; both are chosen by themselves.
 
 Examples:
-  throng seed --users 2000 --conversations 1000 && throng load chat --url ws://127.0.0.1:8080 --users 2000
+  throng load chat --url ws://127.0.0.1:8080 --users 2000
   throng load chat --url ws://127.0.0.1:8080 --tokens tokens --rate 500 --hold 1m
-  throng load chat --url ws://127.0.0.1:8080 --tokens tokens --pairs 1000 --steps 250,500,1000 --hold 60s --ramp 10s \\
-      --threshold 'delivery p95<50ms' --threshold 'errors<0.1%' --csv run.csv
-  throng load idle --url ws://127.0.0.1:8080 --tokens tokens --connections 100000 --ramp 30s --hold 5m
+  throng load chat --url ws://127.0.0.1:8080 --tokens tokens --steps 250,500,1000 --hold 60s \\
+      --ramp 10s --threshold 'delivery p95<50ms' --threshold 'errors<0.1%' --csv run.csv
+  throng load idle --url ws://127.0.0.1:8080 --tokens tokens --connections 100000 --hold 5m
   throng load storm --url ws://127.0.0.1:8080 --tokens tokens --after-death --hold 2m
   throng load mixed --url ws://127.0.0.1:8080 --tokens tokens --pairs 100 --rate 100 --churn 0.1%
 
 Exit codes:
   0    done, and every threshold held
-  1    the server broke a promise, or the run could not be done; the lines on standard error or the summary say why
+  1    the server broke a promise, or the run could not be done; standard error says why
   2    the command line is wrong
   99   a threshold was broken
   130  interrupted";
