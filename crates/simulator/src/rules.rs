@@ -6,6 +6,7 @@
 //! `model` says what a conversation is to those in it, and was written from the protocol alone; `party` is who connects and what they have
 //! got; `stage` has the partitions, the mail between them and the store, all of which are as slow as the operations let them be.
 
+mod asking;
 mod model;
 mod party;
 mod stage;

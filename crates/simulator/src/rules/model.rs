@@ -368,7 +368,7 @@ impl Talk {
         let place = self.head().next();
         match answer {
             Ok(Answer::Sent { seq, ts, duplicate: false }) if *seq == place => {
-                let client_id = super::stage::client_id(from.user, number);
+                let client_id = super::asking::client_id(from.user, number);
                 let body = Body::Message { from, client_id, payload: payload.clone() };
                 self.log.push(Entry { seq: place, ts: *ts, body });
                 self.numbers.insert((from.user, number), place);

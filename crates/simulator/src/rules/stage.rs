@@ -9,11 +9,12 @@ use domain::{
 };
 use model::limits::{IN_FLIGHT_MAX, WAITING_LINE_MAX};
 use model::{
-    ClientId, ConnectionId, ConversationId, ConversationKind, DeviceId, DeviceKey, HashKey, Mono, Now,
-    PartitionId, Payload, Seq, ShardId, Span, UserId, Wall, partition_of_conversation, partition_of_user,
+    ConnectionId, ConversationId, DeviceId, DeviceKey, HashKey, Mono, Now, PartitionId, Payload, Seq,
+    ShardId, Span, UserId, Wall, partition_of_conversation, partition_of_user,
 };
 use store::{Engine, MemoryStore, Reply, Request};
 
+use super::asking::{act, id_of, over};
 use super::model::{Devices, Model, Wish};
 use super::party::Party;
 use super::{CONVERSATIONS, DEVICES, Op, USERS};
@@ -45,13 +46,6 @@ struct Asked {
     id: u64,
     wish: Wish,
     answer: Option<Result<Answer, Refusal>>,
-}
-
-/// The client id of a message.
-pub fn client_id(user: UserId, number: u16) -> ClientId {
-    let mut id = user.0;
-    id[..2].copy_from_slice(&number.to_be_bytes());
-    ClientId(id)
 }
 
 /// Everything there is.
@@ -671,33 +665,4 @@ fn part(partition: u8) -> PartitionId {
 
 fn shifted(seq: Seq, more: i8) -> Seq {
     Seq(seq.0.saturating_add_signed(i64::from(more)))
-}
-
-fn over(connection: ConnectionId, id: u64) -> Origin {
-    Origin::Connection { connection, id: std::num::NonZeroU64::new(id) }
-}
-
-fn id_of(origin: Origin) -> u64 {
-    match origin {
-        Origin::Connection { id, .. } => id.map_or(0, std::num::NonZeroU64::get),
-        Origin::Outside { ticket, .. } => ticket,
-    }
-}
-
-fn act(origin: Origin, wish: &Wish, device: DeviceKey) -> Act {
-    match wish.clone() {
-        Wish::Send { from, number, payload } => {
-            Act::Send { origin, from, client_id: client_id(from.user, number), payload }
-        }
-        Wish::Pass { from } => Act::Pass { origin, from, payload: Payload::from(&b"gone"[..]) },
-        Wish::Receive { device, seq } => Act::Receive { origin, device, seq },
-        Wish::Read { seq, .. } => Act::Read { origin, device, seq },
-        Wish::Sync { user, after, limit, .. } => Act::Sync { origin, user, after, limit },
-        Wish::Create { by, direct, members } => {
-            let kind = if direct { ConversationKind::Direct } else { ConversationKind::Group };
-            Act::Create { origin, by, kind, members }
-        }
-        Wish::Add { by, user } => Act::Add { origin, by, user },
-        Wish::Remove { by, user } => Act::Remove { origin, by, user },
-    }
 }
