@@ -584,7 +584,7 @@ impl Stage {
     /// Everybody comes back and acknowledges, until nothing happens any more; then all of it must be right.
     pub fn come_to_rest(&mut self) -> Checked {
         self.full = false;
-        let mut quiet = 0;
+        let (mut quiet, mut looked) = (0, false);
         for _ in 0..ROUNDS_MAX {
             self.settle()?;
             let before = self.inputs;
@@ -601,7 +601,11 @@ impl Stage {
             self.wait(Span(700))?;
             self.settle()?;
             quiet = if self.inputs == before { quiet + 1 } else { 0 };
-            if quiet > 5 {
+            if quiet > 5 && !looked {
+                // A new device of a conversation that is not in memory keeps its mark until somebody looks there.
+                (quiet, looked) = (0, true);
+                (0..CONVERSATIONS).for_each(|number| self.look_at(number));
+            } else if quiet > 5 {
                 self.at_rest = true;
                 self.users.clone().into_iter().for_each(|user| self.list(user));
                 self.settle()?;
@@ -609,6 +613,17 @@ impl Stage {
             }
         }
         Err("no rest".to_owned())
+    }
+
+    fn look_at(&mut self, number: u8) {
+        let Some(talk) = self.model.talks.get(&number) else { return };
+        let member = |party: &Party| party.connected && talk.member(party.key.user).is_some();
+        if let Some(index) = self.parties.iter().position(member) {
+            let after = talk.head();
+            self.over_a_connection(index as u8, number, |party, _, _| {
+                Some(Wish::Sync { user: party.key.user, after, limit: 1, head: Seq::ZERO })
+            });
+        }
     }
 
     fn acknowledge_all(&mut self, index: usize, number: u8) {
