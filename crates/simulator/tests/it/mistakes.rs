@@ -3,7 +3,7 @@
 use simulator::{Mistake, run};
 
 /// Seeds within which each mistake must be noticed.
-const SEEDS_MAX: u64 = 40;
+const SEEDS_MAX: u64 = 200;
 
 /// The invariants that a mistake may be noticed by.
 fn expected(mistake: Mistake) -> &'static [&'static str] {
