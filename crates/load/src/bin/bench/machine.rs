@@ -2,7 +2,9 @@
 //!
 //! Owns the files of `/proc` that say so. Whatever is changed is printed, and put back at the end.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::time::Duration;
 
@@ -10,8 +12,9 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// A network of its own, with room for so many connections with both ends in it.
 pub struct Prepared {
-    /// Settings of the whole machine, as they were.
-    before: Vec<(&'static str, String)>,
+    /// Settings of the machine and of its first network, as they were. Their files are kept open: a path leads to the settings of the
+    /// network one is in.
+    before: Vec<(&'static str, File, String)>,
 }
 
 /// Most open files of the machine.
@@ -56,17 +59,20 @@ impl Prepared {
 
     fn set(&mut self, file: &'static str, value: &str) -> Result<(), String> {
         let before = read(file)?;
-        fs::write(file, value).map_err(|error| format!("{file} = {value}: {error}"))?;
+        let told = |error: std::io::Error| format!("{file} = {value}: {error}");
+        let mut open = OpenOptions::new().write(true).open(file).map_err(told)?;
+        open.write_all(value.as_bytes()).map_err(told)?;
         println!("{file} = {value} (was {before}; put back at the end)");
-        self.before.push((file, before));
+        self.before.push((file, open, before));
         Ok(())
     }
 }
 
 impl Drop for Prepared {
     fn drop(&mut self) {
-        for (file, before) in self.before.drain(..) {
-            if fs::write(file, &before).is_err() {
+        for (file, open, before) in self.before.drain(..) {
+            // At the beginning: what is written behind it the kernel ignores.
+            if open.write_all_at(before.as_bytes(), 0).is_err() {
                 eprintln!("bench: {file} was {before} and could not be put back");
             }
         }
