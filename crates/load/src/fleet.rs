@@ -16,8 +16,9 @@ use websocket::Pool;
 
 use crate::client::{Client, Ending, SOCKET_PATH, Said, Stage};
 
-/// Connections from one source address to one port: below the 28,232 ephemeral ports Linux gives by default.
-const PER_SOURCE: usize = 20_000;
+/// Connections from one source address to one port: far below the 28,232 ephemeral ports Linux gives by default, because the kernel looks
+/// for a free one by trying.
+pub const PER_SOURCE: usize = 8_000;
 /// Source addresses that are tried one after the other when one has no port left.
 const SOURCES_TRIED_MAX: usize = 16;
 /// How a fleet connects.

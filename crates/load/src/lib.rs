@@ -17,6 +17,6 @@ mod table;
 
 pub use accounts::{Accounts, TokensError, TokensFile};
 pub use client::{Client, Ending, SOCKET_PATH, Said, Stage};
-pub use fleet::{Context, Fleet, FleetOptions, Scenario, Tokens};
+pub use fleet::{Context, Fleet, FleetOptions, PER_SOURCE, Scenario, Tokens};
 pub use latency::Latencies;
 pub use server::{Minter, Server, ServerOptions, resident_bytes};

@@ -46,11 +46,11 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     println!(
         "{count} connections a round, {UNDER_WAY} under way at a time, {rounds} rounds after one that makes devices known"
     );
-    authenticated(&server, count)?;
+    authenticated(&server, count, 0)?;
     let (mut ratios, mut bares, mut ours) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=rounds {
         let cpu = server.cpu()?;
-        let (bare, authenticated) = (bare(count)?, authenticated(&server, count)?);
+        let (bare, authenticated) = (bare(count)?, authenticated(&server, count, round)?);
         println!(
             "round {round}: {bare:.0} bare and {authenticated:.0} authenticated a second, {:.0} µs of the server's CPU each",
             (server.cpu()? - cpu).as_micros() as f64 / count as f64
@@ -65,10 +65,15 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Authenticated connects a second.
-fn authenticated(server: &Server, count: usize) -> Result<f64, String> {
+/// Authenticated connects a second. Each round comes from an address of its own: the ports of the round before are still kept by the
+/// kernel (TIME_WAIT), and looking for one between them takes time. The bare ones have a new listener each time.
+fn authenticated(server: &Server, count: usize, round: usize) -> Result<f64, String> {
     let tokens = (0..count).map(|user| server.token(user)).collect();
-    let options = FleetOptions { connecting_max: UNDER_WAY, ..FleetOptions::new(server.address) };
+    let options = FleetOptions {
+        connecting_max: UNDER_WAY,
+        first_source: round as u16,
+        ..FleetOptions::new(server.address)
+    };
     let mut fleet = Fleet::with_tokens(options, tokens).map_err(|error| error.to_string())?;
     let began = Instant::now();
     let all = fleet

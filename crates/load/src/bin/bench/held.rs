@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use load::{Context, Fleet, FleetOptions, Minter, Said, Scenario, Server};
+use load::{Context, Fleet, FleetOptions, Minter, PER_SOURCE, Said, Scenario, Server};
 use protocol::{Connected, Window};
 
 /// Connections of one thread: its descriptor table has room for these and a few more.
@@ -90,7 +90,7 @@ impl Held {
             self.open.push(Arc::clone(&open));
             let options = FleetOptions {
                 connecting_max: (CONNECTING_MAX / ranges.len()).max(8),
-                first_source: self.threads.len() as u16,
+                first_source: (self.threads.len() * PER_THREAD.div_ceil(PER_SOURCE)) as u16,
                 wait_max: LOOK,
                 ..FleetOptions::new(server.address)
             };

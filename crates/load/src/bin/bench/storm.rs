@@ -22,7 +22,10 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let count: usize = super::option(arguments, "--connections", 100_000)?;
     let shards: u16 = super::option(arguments, "--shards", default_shards(count))?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let settings = vec![("THRONG_CONNECTIONS_UNAUTHENTICATED_PER_ADDRESS_MAX", "8192".to_owned())];
+    let settings = vec![
+        ("THRONG_CONNECTIONS_UNAUTHENTICATED_PER_ADDRESS_MAX", "8192".to_owned()),
+        ("THRONG_COMMANDS_PER_SECOND", "1000".to_owned()),
+    ];
     let options = ServerOptions { shards, data: folder.path().to_owned(), settings };
     let server = Server::start(&options)?;
     let address = server.address;
