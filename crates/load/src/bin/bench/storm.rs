@@ -12,7 +12,7 @@ use crate::held::Held;
 use crate::hold::default_shards;
 use crate::machine;
 
-const PAIRS: usize = 50;
+const PAIRS: usize = 100;
 /// Memory of the server may grow by so much while they come back: what a connection costs only while it is opened, 4 KiB for each of
 /// those that are let in at a time.
 const OPENING_BYTES: u64 = 4_096 * 8_192;
@@ -33,7 +33,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     held.grow(&server, count, Duration::from_secs(180))?;
     let pairs_options =
         || FleetOptions { connecting_max: 64, first_source: 40_000, ..FleetOptions::new(address) };
-    let (mut fleet, mut chat) = Chat::connect(&server, pairs_options(), count, PAIRS, 4)?;
+    let (mut fleet, mut chat) = Chat::connect(&server, pairs_options(), count, PAIRS, 1)?;
     chat.begin(&mut fleet);
     fleet
         .run(&mut chat, Duration::from_secs(5), |fleet, _| fleet.failures() > 0)
