@@ -2,7 +2,8 @@
 //! time in the same round.
 //!
 //! Pairs send at a fixed pace, far from what the server can do, so that what is measured is waiting and not throughput. A message's way
-//! ends when the sender has been told that the other device has it. Those who misbehave come from a thread of their own.
+//! ends when the sender has been told that the other device has it. Those who misbehave come from a thread of their own, which yields to
+//! all others: what is measured is the server's work for them, not their own on the same cores.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -97,6 +98,7 @@ fn told(error: impl std::fmt::Display) -> String {
 /// Misbehaves until told to stop.
 fn misbehave(server: &Server, bad: Bad, time: Duration, stop: &AtomicBool) -> Result<(), String> {
     let going_on = || !stop.load(Ordering::Relaxed);
+    rustix::process::setpriority_process(Some(rustix::thread::gettid()), 19).map_err(told)?;
     match bad {
         Bad::Pings => {
             let mut frame = Vec::new();
