@@ -166,7 +166,10 @@ test("the data, the tables and the points of the charts are those of the files",
     }
 
     await page.locator("details[data-file=sample] summary").click();
-    const cells = await page.locator("details[data-file=sample] tbody tr").nth(3).locator("td").allTextContents();
+    // The page fills the table when it hears that it is open.
+    const fourth = page.locator("details[data-file=sample] tbody tr").nth(3);
+    await fourth.waitFor();
+    const cells = await fourth.locator("td").allTextContents();
     assert.deepEqual(cells, Object.values(rows.sample[3]).map((cell) => (cell === null ? "" : String(cell))));
   });
 });
