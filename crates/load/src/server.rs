@@ -11,6 +11,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use auth::{Grant, SigningKey, mint};
 use model::{ConversationId, Span, UserId, Wall};
 
+use crate::sample::machine::kibibytes;
+
 /// How a server is started.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
@@ -239,9 +241,7 @@ impl Drop for Server {
 pub fn resident_bytes(pid: u32) -> Result<u64, String> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))
         .map_err(|error| format!("process {pid}: {error}"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
-    let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse().map_err(|_| "VmRSS is no number")?;
-    Ok(kib * 1024)
+    kibibytes(&status, "VmRSS").ok_or_else(|| format!("process {pid} has no VmRSS"))
 }
 
 /// Below the ports that the kernel gives out: a client that knocks while the server is down could be given the server's own.

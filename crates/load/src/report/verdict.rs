@@ -221,5 +221,7 @@ mod tests {
     fn the_cores_of_a_machine_are_read_from_its_line() {
         assert_eq!(cores("2 cpus, Some CPU, 24.0 GiB, Linux 6.18"), Some(2.0));
         assert_eq!(cores("Some 2 cpus"), None);
+        let here = std::thread::available_parallelism().ok().map(|cores| cores.get() as f64);
+        assert_eq!(cores(&crate::sample::proc::Proc::of_this_machine().describe()), here);
     }
 }

@@ -17,7 +17,6 @@ use super::chance::mixed;
 use super::csv::{Ended, Row, RowKind, RunCsv};
 use super::desk::{Desk, EVIDENCE_MAX, Orders};
 use super::judge::{self, Step};
-use super::machine::machine;
 use super::pair::Violation;
 use super::payload::Recipe;
 use super::plan::{Kind, Plan};
@@ -30,6 +29,7 @@ use super::view::{Now, View};
 use super::worker::{Common, Share, Worker};
 use crate::accounts::Accounts;
 use crate::fleet::{Fleet, FleetOptions};
+use crate::sample::proc::Proc;
 
 /// How long the last of those who come in may take after the one before.
 const COMING_IN_PATIENCE: Duration = Duration::from_secs(20);
@@ -188,7 +188,7 @@ impl Conductor {
         outputs: &Outputs,
     ) -> Result<Conductor, RunError> {
         let (began, began_ms) = (Instant::now(), wall_ms());
-        let machine = machine();
+        let machine = Proc::of_this_machine().describe();
         let csv = match &outputs.csv {
             None => None,
             Some(path) => {

@@ -24,13 +24,13 @@ mod payload;
 
 mod csv;
 mod judge;
-mod machine;
 mod summary;
 mod tally;
 mod threshold;
 mod view;
 
 pub use address::{Address, AddressError};
+pub use chance::Chance;
 pub use conduct::{Outputs, RunError, conduct};
 pub use csv::Ended;
 pub use payload::{SIZE_MIN, Sizes};

@@ -6,9 +6,9 @@
 mod alarms;
 mod columns;
 mod http;
-mod machine;
+pub mod machine;
 mod metrics;
-mod proc;
+pub mod proc;
 mod reading;
 mod summary;
 

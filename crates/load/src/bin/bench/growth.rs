@@ -10,11 +10,9 @@ use load::{FleetOptions, Server, ServerOptions};
 use crate::chat::Chat;
 use crate::held::Held;
 use crate::hold::default_shards;
-use crate::machine::Prepared;
+use crate::machine::{LARGE, Prepared};
 
 const PAIRS: usize = 100;
-/// From here on the network of the machine is too small.
-const LARGE: usize = 500_000;
 
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let most: usize = super::option(arguments, "--most", 1_000_000)?;

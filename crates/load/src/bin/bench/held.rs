@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use load::run::Chance;
 use load::{Context, Fleet, FleetOptions, Minter, PER_SOURCE, Said, Scenario, Server};
 use protocol::{Connected, Window};
 
@@ -43,7 +44,8 @@ struct Shared {
 struct Hold {
     shared: Arc<Shared>,
     window: Window,
-    random: u64,
+    /// The same in every run.
+    chance: Chance,
 }
 
 impl Scenario for Hold {
@@ -57,12 +59,7 @@ impl Scenario for Hold {
             return;
         }
         self.shared.losses.fetch_add(1, Ordering::Relaxed);
-        // splitmix64 (Steele, Lea and Flood, 2014), the same in every run.
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let wait = self.window.min.0 + (z ^ z >> 31) % (self.window.max.0 - self.window.min.0 + 1);
+        let wait = self.window.min.0 + self.chance.below(self.window.max.0 - self.window.min.0 + 1);
         context.come_back(client, context.now + Duration::from_millis(wait));
     }
 }
@@ -168,11 +165,11 @@ fn hold(
     // SAFETY: the fleet's descriptors are made and used in this thread only.
     let _ = unsafe { reactor::unshare_files() };
     let (first, count) = (users.start, users.len());
-    let random = first as u64;
     let tokens = Box::new(move |client| Ok(minter.token(first + client)));
     let mut fleet = Fleet::new(options, count, tokens).map_err(|error| error.to_string())?;
     fleet.prompt(|context| (0..count).for_each(|client| context.connect(client)));
-    let mut hold = Hold { shared: Arc::clone(shared), window: Window::default(), random };
+    let mut hold =
+        Hold { shared: Arc::clone(shared), window: Window::default(), chance: Chance::new(first as u64) };
     let stopped = |fleet: &mut Fleet, hold: &mut Hold| {
         open.store(fleet.open(), Ordering::Relaxed);
         let lost = fleet.failures() > 0 && !hold.shared.returning.load(Ordering::Relaxed);

@@ -9,12 +9,10 @@ use load::{FleetOptions, Server, ServerOptions};
 
 use crate::chat::Chat;
 use crate::held::Held;
-use crate::machine::{self, Prepared};
+use crate::machine::{self, LARGE, Prepared};
 
 /// Pairs that chat meanwhile.
 const PAIRS: usize = 100;
-/// From here on the network of the machine is too small.
-const LARGE: usize = 500_000;
 const MIB: f64 = 1_048_576.0;
 
 pub fn run(arguments: &[String]) -> Result<(), String> {
@@ -84,7 +82,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     );
     super::part("messages of 100 pairs meanwhile", done.count() as f64 / time, "a second");
     super::part("their p99", done.quantile(0.99).as_secs_f64() * 1e3, "ms");
-    let share = (idle_after - idle).as_secs_f64() / (spent_after - spent).as_secs_f64().max(0.01);
+    let share = (idle_after - idle) / (spent_after - spent).max(1.0);
     super::part("processors idle", share * 100.0, "%");
     super::part("server's CPU", server_cpu.as_secs_f64() / time * 100.0, "% of one");
     super::part("server's user space", (after as f64 - before as f64) / count as f64, "B/connection");

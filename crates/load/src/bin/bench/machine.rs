@@ -6,8 +6,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::process::Command;
-use std::time::Duration;
 
+use load::sample::machine;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// A network of its own, with room for so many connections with both ends in it.
@@ -17,6 +17,8 @@ pub struct Prepared {
     before: Vec<(&'static str, File, String)>,
 }
 
+/// From so many connections on, the network of the machine is too small.
+pub const LARGE: usize = 500_000;
 /// Most open files of the machine.
 const FILES: &str = "/proc/sys/fs/file-max";
 /// Buckets in the table of connections of a network made from now on.
@@ -90,10 +92,8 @@ fn read(file: &str) -> Result<String, String> {
 
 /// A line of `/proc/meminfo`, in bytes.
 pub fn memory(name: &str) -> Result<f64, String> {
-    let text = read("/proc/meminfo")?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").trim().parse::<f64>().ok());
-    kib.map(|kib| kib * 1024.0).ok_or_else(|| format!("/proc/meminfo has no {name}"))
+    let bytes = machine::kibibytes(&read("/proc/meminfo")?, name);
+    bytes.map(|bytes| bytes as f64).ok_or_else(|| format!("/proc/meminfo has no {name}"))
 }
 
 /// The kernel's caches that hold most, with their bytes.
@@ -115,34 +115,15 @@ pub fn slabs(most: usize) -> Result<Vec<(String, f64)>, String> {
     Ok(slabs)
 }
 
-/// Time that all processors have spent, and how much of it idle.
-pub fn processors() -> Result<(Duration, Duration), String> {
-    let text = read("/proc/stat")?;
-    let ticks: Vec<u64> = text
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .skip(1)
-        .take(8)
-        .filter_map(|field| field.parse().ok())
-        .collect();
-    match ticks[..] {
-        // USER_HZ is 100.
-        [_, _, _, idle, waiting, ..] => Ok((
-            Duration::from_millis(ticks.iter().sum::<u64>() * 10),
-            Duration::from_millis((idle + waiting) * 10),
-        )),
-        _ => Err("/proc/stat has no line for all processors".into()),
-    }
+/// Time that all processors have spent, and how much of it idle, in ticks.
+pub fn processors() -> Result<(f64, f64), String> {
+    let times = machine::cpu_times(&read("/proc/stat")?);
+    let times = times.ok_or("/proc/stat has no line for all processors")?;
+    Ok((times.total as f64, (times.total - times.busy - times.steal) as f64))
 }
 
 /// Connections that the kernel turned away because a listener's line was full, since the network began.
 pub fn listen_overflows() -> Result<u64, String> {
-    let text = read("/proc/net/netstat")?;
-    let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
-    let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
-    let at = names.split(' ').position(|name| name == "ListenOverflows");
-    at.and_then(|at| values.split(' ').nth(at)?.parse().ok())
-        .ok_or("/proc/net/netstat has no ListenOverflows".into())
+    let overflows = machine::netstat(&read("/proc/net/netstat")?, "TcpExt", "ListenOverflows");
+    overflows.ok_or("/proc/net/netstat has no ListenOverflows".into())
 }
