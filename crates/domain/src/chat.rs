@@ -164,14 +164,14 @@ impl Chat {
         let mut waiting = Vec::new();
         // In the same order every time, whatever the table's.
         let mut interrupted: BTreeMap<ConversationId, Vec<UserId>> = BTreeMap::new();
-        let mut again: BTreeMap<ConversationId, Vec<Act>> = BTreeMap::new();
+        let mut again: Vec<(ConversationId, Act)> = Vec::new();
         for (id, residence) in self.conversations.drain() {
             let line = match &residence {
                 Residence::Loading { line, .. } | Residence::Creating { line, .. } => line,
                 Residence::Resident(conversation) => &conversation.line,
             };
-            let told = line.iter().filter(|act| act.origin().is_none());
-            again.entry(id).or_default().extend(told.cloned());
+            let news = line.iter().filter(|act| act.origin().is_none());
+            again.extend(news.map(|act| (id, act.clone())));
             let members = match residence {
                 Residence::Loading { why, line } => {
                     waiting.extend(line.iter().filter_map(Act::origin));
@@ -205,11 +205,10 @@ impl Chat {
             self.load(id, Loading::Interrupted { members }, VecDeque::new(), out);
         }
         // What the owners of users tell is never lost.
-        for (conversation, acts) in again {
-            for act in acts {
-                let to = partition_of_conversation(&self.hash_key, conversation);
-                out.push(Effect::Mail { to, input: Input::Chat { conversation, act } });
-            }
+        again.sort_by_key(|(conversation, _)| *conversation);
+        for (conversation, act) in again {
+            let to = partition_of_conversation(&self.hash_key, conversation);
+            out.push(Effect::Mail { to, input: Input::Chat { conversation, act } });
         }
         waiting
     }
